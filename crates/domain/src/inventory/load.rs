@@ -1,0 +1,269 @@
+//! What a command needs to know before it can be decided, and how an engine hands it in.
+
+use super::{Inventory, Map, Mark, Tracked};
+use crate::{
+    Command, CustomerId, Hold, HoldId, HoldStatus, Job, JobKind, Line, OrderFile, OrderId, OrderRef, Payment,
+    PaymentFact, PaymentKey, Ref, Sku, Stock,
+};
+use std::hash::Hash;
+
+/// Something that an engine can look up.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// A SKU's counters.
+    Stock(Sku),
+    /// A hold, by id.
+    Hold(HoldId),
+    /// An order, with what is known besides its live hold. Looking it up always finds an [`OrderFile`], if an empty one.
+    Order(OrderId),
+    /// Units that a customer has bought of a SKU and not returned. Always found, if 0.
+    Bought(CustomerId, Sku),
+    /// A payment with its jobs.
+    Payment(PaymentKey),
+    /// Whether a provider's event was seen.
+    Event(Ref, Ref),
+    /// What an idempotency key was used for.
+    Receipt(Ref),
+    /// Some payments with status unmatched, oldest first; see [`Inventory::put_stale`].
+    Stale,
+}
+
+fn has<V>(map: &Map<impl Hash + Eq, V>) -> bool {
+    !map.is_empty()
+}
+
+impl Inventory {
+    /// Appends what must be handed in before the command can be decided. Deciding is safe once nothing is appended;
+    /// what was handed in may lead to further wants, so ask again.
+    pub fn wants(&self, command: &Command, out: &mut Vec<Key>) {
+        match command {
+            Command::SetStock(asked) => self.want_stock(&asked.sku, out),
+            Command::AdjustStock { sku, key, .. } => {
+                self.want_stock(sku, out);
+                self.want_receipt(key.as_ref(), out);
+            }
+            Command::RemoveStock { sku, .. } => self.want_stock(sku, out),
+            Command::Hold(asked) => {
+                if self.book.by_order(&asked.order_id).is_none() {
+                    self.want_order(&asked.order_id, out);
+                }
+                self.want_lines(asked.lines.iter(), asked.customer_id.as_ref(), out);
+            }
+            Command::Change { hold, lines, .. } => {
+                let customer = self.find_hold(*hold).and_then(|h| h.customer_id.as_ref());
+                self.want_hold(*hold, out);
+                if let Some(lines) = lines {
+                    self.want_lines(lines.iter(), customer, out);
+                }
+            }
+            Command::Extend { hold, .. } | Command::Release { hold } => self.want_hold(*hold, out),
+            Command::Confirm { hold, .. } => self.want_confirm(*hold, out),
+            Command::Return { order, key, .. } => {
+                self.want_order(order, out);
+                self.want_receipt(key.as_ref(), out);
+            }
+            Command::Settle(fact) => self.want_settle(fact, out),
+            Command::Sweep { .. } => self.want_unless(!self.stale.is_empty(), Key::Stale, out),
+        }
+    }
+
+    fn want_unless(&self, known: bool, key: Key, out: &mut Vec<Key>) {
+        if !known && !(has_any(&self.absent) && self.absent.contains(&key)) {
+            out.push(key);
+        }
+    }
+
+    fn want_stock(&self, sku: &Sku, out: &mut Vec<Key>) {
+        if !self.whole {
+            self.want_unless(self.shelf.contains_record(sku), Key::Stock(sku.clone()), out);
+        }
+    }
+
+    fn want_receipt(&self, key: Option<&Ref>, out: &mut Vec<Key>) {
+        if let Some(key) = key {
+            self.want_unless(self.receipts.contains_key(key), Key::Receipt(key.clone()), out);
+        }
+    }
+
+    fn want_hold(&self, id: HoldId, out: &mut Vec<Key>) {
+        self.want_unless(self.find_hold(id).is_some(), Key::Hold(id), out);
+        if let Some(hold) = self.find_hold(id) {
+            hold.lines.iter().for_each(|l| self.want_stock(&l.sku, out));
+        }
+    }
+
+    fn want_order(&self, order: &OrderId, out: &mut Vec<Key>) {
+        match self.orders.get(order).filter(|_| has(&self.orders)) {
+            None => self.want_unless(false, Key::Order(order.clone()), out),
+            Some(file) => {
+                for key in &file.value.waiting {
+                    self.want_unless(self.payments.contains_key(key), Key::Payment(key.clone()), out);
+                }
+                if let Some(order) = &file.value.order {
+                    order.lines.iter().for_each(|l| self.want_stock(&l.sku, out));
+                }
+            }
+        }
+    }
+
+    fn want_lines<'a>(&self, lines: impl Iterator<Item = &'a Line>, customer: Option<&CustomerId>, out: &mut Vec<Key>) {
+        for line in lines {
+            self.want_stock(&line.sku, out);
+            if let Some(customer) = customer
+                && self.shelf.get(&line.sku).is_some_and(|s| s.limit_per_customer.is_some())
+            {
+                let key = (customer.clone(), line.sku.clone());
+                if !self.bought.contains_key(&key) {
+                    out.push(Key::Bought(key.0, key.1));
+                }
+            }
+        }
+    }
+
+    fn want_confirm(&self, id: HoldId, out: &mut Vec<Key>) {
+        self.want_hold(id, out);
+        let Some(hold) = self.find_hold(id) else { return };
+        // A hold that still claims units may lapse before the command is applied, so look as if it had.
+        if hold.status != HoldStatus::Held || !self.whole {
+            self.want_order(&hold.order_id, out);
+        }
+        self.want_lines(hold.lines.iter(), hold.customer_id.as_ref(), out);
+    }
+
+    fn want_settle(&self, fact: &PaymentFact, out: &mut Vec<Key>) {
+        let event = (fact.payment.provider.clone(), fact.event_id.clone());
+        self.want_unless(self.events.contains(&event), Key::Event(event.0.clone(), event.1.clone()), out);
+        self.want_unless(self.payments.contains_key(&fact.payment), Key::Payment(fact.payment.clone()), out);
+        let known = self.payments.get(&fact.payment).and_then(|p| p.value.order.as_ref());
+        match known.or(fact.order.as_ref()) {
+            Some(OrderRef::Hold(id)) => {
+                self.want_confirm(*id, out);
+                if let Some(hold) = self.find_hold(*id) {
+                    self.want_settled_order(&hold.order_id.clone(), out);
+                }
+            }
+            Some(OrderRef::Order(order)) => self.want_settled_order(order, out),
+            None => {}
+        }
+    }
+
+    fn want_settled_order(&self, order: &OrderId, out: &mut Vec<Key>) {
+        if let Some(slot) = self.book.by_order(order)
+            && let Some(hold) = self.book.get(slot)
+        {
+            self.want_confirm(hold.id, out);
+        }
+        self.want_order(order, out);
+        if let Some(latest) = self.orders.get(order).and_then(|f| f.value.latest) {
+            self.want_confirm(latest, out);
+        }
+    }
+
+    /// A hold that is known, claiming units or settled.
+    pub fn find_hold(&self, id: HoldId) -> Option<&Hold> {
+        match self.book.by_id(id) {
+            Some(slot) => self.book.get(slot),
+            None => self.settled.get(&id).map(|t| &t.value),
+        }
+    }
+
+    /// Hands in: there is no such thing.
+    pub fn put_absent(&mut self, key: Key) {
+        self.absent.insert(key);
+    }
+
+    /// Hands in a SKU's counters.
+    pub fn put_stock(&mut self, stock: Stock) {
+        self.shelf.insert(stock, Mark::Clean, &mut self.changes);
+    }
+
+    /// Hands in a hold. The SKUs of one with status held must have been handed in before.
+    pub fn put_hold(&mut self, hold: Hold) {
+        if self.find_hold(hold.id).is_some() {
+            return;
+        }
+        if hold.status == HoldStatus::Held {
+            self.enter(hold, Mark::Clean);
+        } else {
+            self.settled.insert(hold.id, Tracked { value: hold, mark: Mark::Clean });
+        }
+    }
+
+    /// Hands in what is known of an order.
+    pub fn put_order(&mut self, order: OrderId, file: OrderFile) {
+        self.orders.entry(order).or_insert(Tracked { value: file, mark: Mark::Clean });
+    }
+
+    /// Hands in the units that a customer has bought of a SKU and not returned.
+    pub fn put_bought(&mut self, customer: CustomerId, sku: Sku, units: i64) {
+        self.bought.entry((customer, sku)).or_insert(units);
+    }
+
+    /// Hands in a payment with its jobs.
+    pub fn put_payment(&mut self, payment: Payment, jobs: Vec<Job>) {
+        for job in jobs {
+            let key = (job.payment.clone(), job.kind == JobKind::Capture);
+            self.jobs.entry(key).or_insert(Tracked { value: job, mark: Mark::Clean });
+        }
+        self.payments.entry(payment.key.clone()).or_insert(Tracked { value: payment, mark: Mark::Clean });
+    }
+
+    /// Hands in: this event was seen.
+    pub fn put_event(&mut self, provider: Ref, event: Ref) {
+        self.events.insert((provider, event));
+    }
+
+    /// Hands in what an idempotency key was used for.
+    pub fn put_receipt(&mut self, key: Ref, used_for: Box<str>) {
+        self.receipts.entry(key).or_insert(used_for);
+    }
+
+    /// Hands in payments with status unmatched, oldest first, and answers [`Key::Stale`].
+    pub fn put_stale(&mut self, payments: Vec<(Payment, Vec<Job>)>) {
+        self.absent.insert(Key::Stale);
+        for (payment, jobs) in payments {
+            self.stale.push(payment.key.clone());
+            self.put_payment(payment, jobs);
+        }
+    }
+
+    /// A SKU's counters as last decided, and whether the store has to be told; `None` in place of the stock when it
+    /// was removed.
+    pub fn stock_change(&self, sku: &Sku) -> Option<(Option<&Stock>, Mark)> {
+        let place = self.shelf.place(sku)?;
+        Some(((!place.removed).then_some(&place.stock.value), place.stock.mark))
+    }
+
+    /// A SKU's counters as last decided; units of lapsed holds that nobody has expired yet still count as held.
+    pub fn stock(&self, sku: &Sku) -> Option<&Stock> {
+        self.shelf.get(sku)
+    }
+
+    /// A hold as last decided, and whether the store has to be told.
+    pub fn hold_change(&self, id: HoldId) -> Option<(&Hold, Mark)> {
+        let tracked = match self.book.by_id(id) {
+            Some(slot) => self.book.tracked(slot)?,
+            None => self.settled.get(&id)?,
+        };
+        Some((&tracked.value, tracked.mark))
+    }
+
+    /// An order as last decided, and whether the store has to be told.
+    pub fn order_change(&self, order: &OrderId) -> Option<(&OrderFile, Mark)> {
+        self.orders.get(order).map(|t| (&t.value, t.mark))
+    }
+
+    /// A payment as last decided, and whether the store has to be told.
+    pub fn payment_change(&self, key: &PaymentKey) -> Option<(&Payment, Mark)> {
+        self.payments.get(key).map(|t| (&t.value, t.mark))
+    }
+
+    /// A job as last decided, and whether the store has to be told.
+    pub fn job_change(&self, key: &(PaymentKey, bool)) -> Option<(&Job, Mark)> {
+        self.jobs.get(key).map(|t| (&t.value, t.mark))
+    }
+}
+
+fn has_any<T: Hash + Eq>(set: &super::Set<T>) -> bool {
+    !set.is_empty()
+}

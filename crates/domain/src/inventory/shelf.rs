@@ -1,0 +1,131 @@
+//! The SKUs: their counters, and when the units that are held of them lapse.
+
+use super::{Changes, Map, Mark, Tracked, book::Slot};
+use crate::{Sku, Stock, Time};
+use foldhash::fast::FixedState;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) stock: Tracked<Stock>,
+    /// Removed in this batch: kept until the store has forgotten it too.
+    pub(super) removed: bool,
+    due: BTreeSet<(Time, Slot)>,
+}
+
+/// Every known SKU. `next` has, for each SKU with held units, an entry no later than its earliest deadline; entries
+/// that have become too early are corrected when they come up.
+pub(super) struct Shelf {
+    places: Map<Sku, Place>,
+    next: BinaryHeap<Reverse<(Time, Sku)>>,
+}
+
+impl Shelf {
+    pub(super) fn new(hasher: FixedState) -> Self {
+        Self { places: Map::with_hasher(hasher), next: BinaryHeap::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.places.values().filter(|p| !p.removed).count()
+    }
+
+    pub(super) fn get(&self, sku: &Sku) -> Option<&Stock> {
+        self.places.get(sku).filter(|p| !p.removed).map(|p| &p.stock.value)
+    }
+
+    pub(super) fn contains_record(&self, sku: &Sku) -> bool {
+        self.places.contains_key(sku)
+    }
+
+    pub(super) fn place(&self, sku: &Sku) -> Option<&Place> {
+        self.places.get(sku)
+    }
+
+    /// For changing: lists the SKU among the changes.
+    pub(super) fn touch(&mut self, sku: &Sku, changes: &mut Changes) -> Option<&mut Stock> {
+        let place = self.places.get_mut(sku).filter(|p| !p.removed)?;
+        if place.stock.touch() {
+            changes.stocks.push(place.stock.value.sku.clone());
+        }
+        Some(&mut place.stock.value)
+    }
+
+    pub(super) fn insert(&mut self, stock: Stock, mark: Mark, changes: &mut Changes) {
+        if mark != Mark::Clean {
+            changes.stocks.push(stock.sku.clone());
+        }
+        // A SKU that was removed and made again within one batch is in the store until that batch is written.
+        let sku = stock.sku.clone();
+        let mark = if self.places.contains_key(&sku) { Mark::Changed } else { mark };
+        self.places.insert(sku, Place { stock: Tracked { value: stock, mark }, removed: false, due: BTreeSet::new() });
+    }
+
+    pub(super) fn remove(&mut self, sku: &Sku, changes: &mut Changes) {
+        if let Some(place) = self.places.get_mut(sku) {
+            if place.stock.touch() {
+                changes.stocks.push(sku.clone());
+            }
+            place.removed = true;
+        }
+    }
+
+    pub(super) fn settle_down(&mut self, touched: &[Sku]) {
+        for sku in touched {
+            match self.places.get_mut(sku) {
+                Some(place) if place.removed => {
+                    self.places.remove(sku);
+                }
+                Some(place) => place.stock.mark = Mark::Clean,
+                None => {}
+            }
+        }
+    }
+
+    pub(super) fn add_due(&mut self, sku: &Sku, at: Time, slot: Slot) {
+        if let Some(place) = self.places.get_mut(sku) {
+            if place.due.first().is_none_or(|first| at < first.0) {
+                self.next.push(Reverse((at, place.stock.value.sku.clone())));
+            }
+            place.due.insert((at, slot));
+        }
+    }
+
+    pub(super) fn remove_due(&mut self, sku: &Sku, at: Time, slot: Slot) {
+        if let Some(place) = self.places.get_mut(sku) {
+            place.due.remove(&(at, slot));
+        }
+    }
+
+    /// The hold on this SKU that lapsed first, if any has.
+    pub(super) fn first_lapsed(&self, sku: &Sku, now: Time) -> Option<Slot> {
+        self.places.get(sku)?.due.first().filter(|(at, _)| *at <= now).map(|(_, slot)| *slot)
+    }
+
+    /// The holds on this SKU that have lapsed and that nobody has expired yet.
+    pub(super) fn lapsed(&self, sku: &Sku, now: Time) -> impl Iterator<Item = Slot> {
+        let due = self.places.get(sku).map(|p| p.due.range(..=(now, Slot::MAX)));
+        due.into_iter().flatten().map(|(_, slot)| *slot)
+    }
+
+    /// The hold on any SKU that lapsed first, if any has.
+    pub(super) fn any_lapsed(&mut self, now: Time) -> Option<Slot> {
+        loop {
+            let Reverse((at, sku)) = self.next.peek()?;
+            if *at > now {
+                return None;
+            }
+            match self.places.get(sku).and_then(|p| p.due.first().copied()) {
+                Some((first, slot)) if first <= now => return Some(slot),
+                Some((first, _)) => {
+                    if let Some(Reverse((_, sku))) = self.next.pop() {
+                        self.next.push(Reverse((first, sku)));
+                    }
+                }
+                None => {
+                    self.next.pop();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Lanes: the bounded queues in front of an engine, and the loops that turn what waits in them into batches.
+//!
+//! While one batch is being made durable, the next one gathers in the lane. So a batch costs one durable step however
+//! many requests are in it, a single request on an idle engine is served at once, and nobody ever waits on purpose.
+//! A full lane answers [`EngineError::Overloaded`] immediately.
+
+use crate::{Answer, Engine, EngineError, Now};
+use holdfast_domain::Command;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// How lanes are laid out.
+#[derive(Debug, Clone)]
+pub struct LanesConfig {
+    /// Requests that may wait in a lane.
+    pub depth: usize,
+    /// The most commands in one batch.
+    pub max_batch: usize,
+}
+
+impl Default for LanesConfig {
+    fn default() -> Self {
+        Self { depth: 16_384, max_batch: 1024 }
+    }
+}
+
+struct Request {
+    command: Command,
+    answer: oneshot::Sender<Result<Answer, EngineError>>,
+}
+
+/// A handle on the lanes. Cloning is cheap; the loops end when the last handle is gone.
+#[derive(Clone)]
+pub struct Lanes {
+    lane: mpsc::Sender<Request>,
+    depth: usize,
+}
+
+impl Lanes {
+    /// Starts the loops: on a thread of their own for a blocking engine, else on the current tokio runtime.
+    ///
+    /// # Errors
+    /// When the operating system gives no thread.
+    pub fn start(engine: Arc<dyn Engine>, config: &LanesConfig) -> std::io::Result<Self> {
+        let (lane, requests) = mpsc::channel(config.depth);
+        let run = run(engine.clone(), requests, config.max_batch);
+        if engine.is_blocking() {
+            let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+            std::thread::Builder::new().name("lane".into()).spawn(move || runtime.block_on(run))?;
+        } else {
+            tokio::spawn(run);
+        }
+        Ok(Self { lane, depth: config.depth })
+    }
+
+    /// Puts a command into the lane and waits for its durable answer.
+    ///
+    /// # Errors
+    /// See [`EngineError`]. If the returned future is dropped, the command may still be applied, whole.
+    pub async fn submit(&self, command: Command) -> Result<Answer, EngineError> {
+        let (answer, answered) = oneshot::channel();
+        self.lane.try_send(Request { command, answer }).map_err(|e| match e {
+            mpsc::error::TrySendError::Full(_) => EngineError::Overloaded,
+            mpsc::error::TrySendError::Closed(_) => EngineError::Unavailable("the lane is closed".into()),
+        })?;
+        answered.await.unwrap_or_else(|_| Err(EngineError::Unknown("the lane ended before it answered".into())))
+    }
+
+    /// Requests that wait in the lane now.
+    pub fn waiting(&self) -> usize {
+        self.depth - self.lane.capacity()
+    }
+}
+
+async fn run(engine: Arc<dyn Engine>, mut requests: mpsc::Receiver<Request>, max_batch: usize) {
+    let mut gathered: Vec<Request> = Vec::with_capacity(max_batch);
+    while requests.recv_many(&mut gathered, max_batch).await > 0 {
+        let (commands, waiting): (Vec<_>, Vec<_>) = gathered.drain(..).map(|r| (r.command, r.answer)).unzip();
+        match engine.apply(commands, Now::Clock).await {
+            Ok(answers) => {
+                // An answer that nobody waits for any more is not an error: the caller hung up.
+                for (to, answer) in waiting.into_iter().zip(answers) {
+                    let _ = to.send(Ok(answer));
+                }
+            }
+            Err(error) => {
+                for to in waiting {
+                    let _ = to.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The embedded engine: one writer, an [`Inventory`] in memory, and one SQLite transaction a batch.
+//!
+//! What a batch decides becomes durable (`synchronous=FULL`) before anybody hears of it. When the disk fails, the
+//! batch is answered with an error and the inventory is read anew from what is stored, so that memory never believes
+//! more than the disk.
+
+mod audit;
+mod board;
+mod failure;
+mod index;
+mod load;
+mod read;
+mod rows;
+mod store;
+mod upkeep;
+mod write;
+mod writer;
+
+pub use failure::Failure;
+
+use crate::clock::{Clock, random_seed};
+use crate::{
+    Answer, AuditReport, Engine, EngineError, Health, HoldFilter, LedgerFilter, Now, NumberedEntry, OrderView, Page,
+};
+use async_trait::async_trait;
+use board::Board;
+use holdfast_domain::{Command, Hold, HoldId, Job, OrderId, Payment, Policy, Sku, Stock, Time};
+use parking_lot::Mutex;
+use rusqlite::Connection;
+use std::path::Path;
+use std::sync::Arc;
+use store::Folder;
+use upkeep::Upkeep;
+use writer::Writer;
+
+/// Read-only connections kept open between reads.
+const READERS_KEPT: usize = 8;
+
+/// Stock and holds in a folder of this machine. Opening it takes the folder's lock; dropping it gives the lock back.
+///
+/// ```
+/// use holdfast_engine::domain::{Command, Outcome, Policy, SetStock, Sku, Total};
+/// use holdfast_engine::{Engine, Now, embedded::Embedded};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let dir = folder.path();
+/// let engine = Embedded::open(dir)?;
+/// let set = Command::SetStock(SetStock {
+///     sku: Sku::new("PALM-PRO-BLK")?,
+///     total: Total::new(350).ok_or("too many")?,
+///     limit_per_customer: None,
+///     if_version: None,
+/// });
+/// let answers = engine.apply_now(vec![set], Now::Clock)?;
+/// assert!(matches!(&answers[0], Ok(Outcome::Stock { stock, .. }) if stock.available == 350));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Embedded {
+    core: Arc<Core>,
+    _upkeep: Upkeep,
+}
+
+/// What the writer, the readers and the upkeep share.
+struct Core {
+    folder: Folder,
+    clock: Clock,
+    board: Board,
+    writer: Mutex<Writer>,
+    readers: Mutex<Vec<Connection>>,
+    fold: Mutex<audit::Fold>,
+    problem: Mutex<Option<String>>,
+}
+
+impl Embedded {
+    /// Opens the folder with the default policy; makes it if it is missing.
+    ///
+    /// # Errors
+    /// When another process has it open, the disk fails, or it was written by another version.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, Failure> {
+        Self::open_with(dir, Policy::default())
+    }
+
+    /// Opens the folder with this policy; makes it if it is missing.
+    ///
+    /// # Errors
+    /// As [`Embedded::open`].
+    pub fn open_with(dir: impl AsRef<Path>, policy: Policy) -> Result<Self, Failure> {
+        let folder = Folder::lock(dir.as_ref())?;
+        let board = Board::default();
+        let writer = Writer::open(&folder, &board, policy, random_seed())?;
+        let core = Arc::new(Core {
+            clock: Clock::start(writer.last_time()),
+            folder,
+            board,
+            writer: Mutex::new(writer),
+            readers: Mutex::default(),
+            fold: Mutex::default(),
+            problem: Mutex::default(),
+        });
+        Ok(Self { _upkeep: Upkeep::start(&core)?, core })
+    }
+
+    /// Applies a batch on the calling thread, and returns when it is durable. See [`Engine::apply`].
+    ///
+    /// # Errors
+    /// As [`Engine::apply`].
+    pub fn apply_now(&self, batch: Vec<Command>, now: Now) -> Result<Vec<Answer>, EngineError> {
+        let mut writer = self.core.writer.lock();
+        let now = match now {
+            Now::Clock => self.core.clock.now(),
+            Now::At(time) => time,
+        };
+        let answered = writer.apply(batch, now, &self.core.folder, &self.core.board);
+        drop(writer);
+        let mut problem = self.core.problem.lock();
+        match &answered {
+            Ok(_) => *problem = None,
+            Err(error) => *problem = Some(error.to_string()),
+        }
+        answered
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Core, &Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        let core = self.core.clone();
+        let task = tokio::task::spawn_blocking(move || core.with_reader(|db| read(&core, db)));
+        let result = task.await.map_err(|e| EngineError::Unavailable(e.to_string()))?;
+        result.map_err(EngineError::from)
+    }
+}
+
+impl Core {
+    fn with_reader<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
+        let kept = self.readers.lock().pop();
+        let connection = match kept {
+            Some(connection) => connection,
+            None => self.folder.reader()?,
+        };
+        let result = read(&connection);
+        let mut readers = self.readers.lock();
+        if result.is_ok() && readers.len() < READERS_KEPT {
+            readers.push(connection);
+        }
+        result
+    }
+}
+
+/// Audits a data folder without taking its lock: also while a server has it open.
+///
+/// # Errors
+/// When the folder holds no store or cannot be read.
+pub fn audit_folder(dir: &Path) -> Result<AuditReport, Failure> {
+    audit::run(&store::reader(dir)?, &mut audit::Fold::default(), crate::clock::wall())
+}
+
+#[async_trait]
+impl Engine for Embedded {
+    async fn apply(&self, batch: Vec<Command>, now: Now) -> Result<Vec<Answer>, EngineError> {
+        self.apply_now(batch, now)
+    }
+
+    fn is_blocking(&self) -> bool {
+        true
+    }
+
+    async fn stock(&self, sku: &Sku) -> Result<Option<Stock>, EngineError> {
+        Ok(self.core.board.get(sku, self.time()))
+    }
+
+    async fn stocks(&self, after: Option<&Sku>, limit: usize) -> Result<Page<Stock>, EngineError> {
+        let items = self.core.board.list(after, limit, self.time());
+        let next = (items.len() == limit).then(|| items.last().map(|s| s.sku.to_string())).flatten();
+        Ok(Page { items, next })
+    }
+
+    async fn hold(&self, id: HoldId) -> Result<Option<Hold>, EngineError> {
+        self.read(move |_, db| load::hold(db, id)).await
+    }
+
+    async fn holds(&self, filter: HoldFilter, limit: usize) -> Result<Page<Hold>, EngineError> {
+        self.read(move |core, db| read::holds(db, &filter, limit, core.clock.now())).await
+    }
+
+    async fn order(&self, id: &OrderId) -> Result<Option<OrderView>, EngineError> {
+        let id = id.clone();
+        self.read(move |_, db| read::order(db, &id)).await
+    }
+
+    async fn ledger(&self, filter: LedgerFilter, limit: usize) -> Result<Page<NumberedEntry>, EngineError> {
+        self.read(move |_, db| read::ledger(db, &filter, limit)).await
+    }
+
+    async fn payments(&self, status: Option<String>, after: u64, limit: usize) -> Result<Page<Payment>, EngineError> {
+        self.read(move |_, db| read::payments(db, status.as_deref(), after, limit)).await
+    }
+
+    async fn refunds(&self, state: Option<String>, after: u64, limit: usize) -> Result<Page<Job>, EngineError> {
+        self.read(move |_, db| read::refunds(db, state.as_deref(), after, limit)).await
+    }
+
+    async fn audit(&self) -> Result<AuditReport, EngineError> {
+        self.read(|core, db| audit::run(db, &mut core.fold.lock(), core.clock.now())).await
+    }
+
+    async fn health(&self) -> Health {
+        let (skus, holds) = self.core.board.counts();
+        let problem = self.core.problem.lock().clone();
+        Health { problem, holds, skus, clock_offset_ms: self.core.clock.offset_ms() }
+    }
+
+    fn time(&self) -> Time {
+        self.core.clock.now()
+    }
+}

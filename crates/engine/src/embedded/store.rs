@@ -1,0 +1,128 @@
+//! Opening the files: the folder's lock, the connections and their settings, the schema and its version.
+
+use super::failure::Failure;
+use rusqlite::{Connection, OpenFlags};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const SCHEMA_VERSION: i64 = 1;
+const STORE: &str = "holdfast.db";
+const INDEX: &str = "holdfast-index.db";
+
+/// The data folder, locked for this process as long as it lives.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Folder {
+    /// Makes the folder if it is missing and takes its lock.
+    pub(super) fn lock(path: &Path) -> Result<Self, Failure> {
+        std::fs::create_dir_all(path).map_err(|e| Failure::io("cannot make the data folder", path, &e))?;
+        let file = path.join("holdfast.lock");
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&file)
+            .map_err(|e| Failure::io("cannot open the lock file", &file, &e))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(Failure::InUse(path.to_owned())),
+            Err(TryLockError::Error(e)) => Err(Failure::io("cannot lock", &file, &e)),
+        }
+    }
+
+    pub(super) fn writer(&self) -> Result<Connection, Failure> {
+        let mut connection = Connection::open(self.path.join(STORE))?;
+        settings(&connection)?;
+        connection.execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;
+             PRAGMA cache_size = -65536; PRAGMA foreign_keys = OFF;",
+        )?;
+        connection.set_prepared_statement_cache_capacity(64);
+        migrate(&mut connection)?;
+        Ok(connection)
+    }
+
+    /// A connection for copying the write-ahead log into the store.
+    pub(super) fn checkpointer(&self) -> Result<Connection, Failure> {
+        let connection = Connection::open(self.path.join(STORE))?;
+        settings(&connection)?;
+        connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;")?;
+        Ok(connection)
+    }
+
+    pub(super) fn reader(&self) -> Result<Connection, Failure> {
+        reader(&self.path)
+    }
+
+    /// The derived index; a broken one is thrown away and built anew.
+    pub(super) fn index(&self) -> Result<Connection, Failure> {
+        match self.open_index() {
+            Ok(connection) => Ok(connection),
+            Err(error) => {
+                tracing::warn!(%error, "the ledger index is unreadable and is built anew");
+                for ending in ["", "-wal", "-shm"] {
+                    let _ = std::fs::remove_file(self.path.join(format!("{INDEX}{ending}")));
+                }
+                self.open_index()
+            }
+        }
+    }
+
+    fn open_index(&self) -> Result<Connection, Failure> {
+        let connection = Connection::open(self.path.join(INDEX))?;
+        settings(&connection)?;
+        // Losing the tail of a derived file costs nothing but building it again.
+        connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA cache_size = -16384;")?;
+        connection.execute_batch(include_str!("sql/index.sql"))?;
+        Ok(connection)
+    }
+
+    pub(super) fn log_bytes(&self) -> u64 {
+        std::fs::metadata(self.path.join(format!("{STORE}-wal"))).map_or(0, |m| m.len())
+    }
+}
+
+/// A read-only connection, also for a process that does not hold the lock.
+pub(super) fn reader(folder: &Path) -> Result<Connection, Failure> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(folder.join(STORE), flags)?;
+    settings(&connection)?;
+    let index = folder.join(INDEX);
+    if index.exists() {
+        connection.execute("ATTACH DATABASE ?1 AS derived", [index.to_string_lossy()])?;
+    }
+    check_version(&connection)?;
+    Ok(connection)
+}
+
+fn settings(connection: &Connection) -> Result<(), Failure> {
+    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(())
+}
+
+fn version(connection: &Connection) -> Result<i64, Failure> {
+    Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
+}
+
+fn check_version(connection: &Connection) -> Result<(), Failure> {
+    match version(connection)? {
+        SCHEMA_VERSION => Ok(()),
+        other => Err(Failure::Version { found: other, known: SCHEMA_VERSION }),
+    }
+}
+
+fn migrate(connection: &mut Connection) -> Result<(), Failure> {
+    if version(connection)? == 0 {
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(include_str!("sql/schema.sql"))?;
+        transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+        transaction.commit()?;
+    }
+    check_version(connection)
+}

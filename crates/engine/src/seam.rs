@@ -1,0 +1,155 @@
+//! The seam: what the service asks of an engine. No connection, transaction or row type crosses it.
+
+use crate::EngineError;
+use async_trait::async_trait;
+use holdfast_domain::{
+    Command, Entry, Hold, HoldId, HoldStatus, Job, Order, OrderId, Outcome, Payment, Refusal, Sku, Stock, Time,
+};
+
+/// Which moment a batch happens at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Now {
+    /// The engine's own clock, as in service.
+    Clock,
+    /// This moment, as in tests. Must not go back.
+    At(Time),
+}
+
+/// What a command is answered.
+pub type Answer = Result<Outcome, Refusal>;
+
+/// Part of a list, and where to go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// The items, in order. May be fewer than asked even if more follow: a page is a bounded pass.
+    pub items: Vec<T>,
+    /// The cursor of the next page; `None` at the end.
+    pub next: Option<String>,
+}
+
+/// Which holds to list. All given conditions must apply.
+#[derive(Debug, Clone, Default)]
+pub struct HoldFilter {
+    /// Of this order.
+    pub order_id: Option<OrderId>,
+    /// With a line of this SKU, now or once.
+    pub sku: Option<Sku>,
+    /// With this status as of now.
+    pub status: Option<HoldStatus>,
+    /// The cursor of an earlier page.
+    pub after: Option<String>,
+}
+
+/// Which ledger entries to list. All given conditions must apply.
+#[derive(Debug, Clone, Default)]
+pub struct LedgerFilter {
+    /// Moving units of this SKU.
+    pub sku: Option<Sku>,
+    /// Concerning this order.
+    pub order_id: Option<OrderId>,
+    /// Numbered above this.
+    pub after: u64,
+}
+
+/// A ledger entry with its number. Numbers grow; a later entry has a higher one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NumberedEntry {
+    /// Its number, from 1.
+    pub seq: u64,
+    /// The movement.
+    pub entry: Entry,
+}
+
+/// An order with the payment that pays for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderView {
+    /// The order.
+    pub order: Order,
+    /// Its payment, once one is known.
+    pub payment: Option<Payment>,
+}
+
+/// Where two counts of the same thing differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drift {
+    /// Which SKU.
+    pub sku: String,
+    /// Which counter: `available`, `held` or `sold` against the ledger; `held_by_holds`, `sold_by_orders` against records.
+    pub field: &'static str,
+    /// What the ledger (or the records) say.
+    pub expected: i64,
+    /// What the counter says.
+    pub actual: i64,
+}
+
+/// What an audit found, at one consistent cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditReport {
+    /// When.
+    pub at: Time,
+    /// SKUs compared.
+    pub skus: u64,
+    /// Ledger entries folded.
+    pub entries: u64,
+    /// Every difference found.
+    pub drift: Vec<Drift>,
+}
+
+/// Whether the engine can serve, and what a metric wants to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// `None` when it can; else the reason, fit for a stranger's eyes.
+    pub problem: Option<String>,
+    /// Holds that claim units, or did until they lapsed.
+    pub holds: u64,
+    /// SKUs known.
+    pub skus: u64,
+    /// How far the wall clock is from the engine's clock, in milliseconds.
+    pub clock_offset_ms: i64,
+}
+
+/// Where stock and holds live.
+#[async_trait]
+pub trait Engine: Send + Sync + 'static {
+    /// Applies the commands in order, in one atomic and durable step. The ids of new holds are the engine's choice.
+    ///
+    /// # Errors
+    /// See [`EngineError`] for what may be believed afterwards. A refusal is an answer, not an error.
+    async fn apply(&self, batch: Vec<Command>, now: Now) -> Result<Vec<Answer>, EngineError>;
+
+    /// Whether `apply` blocks its thread and wants one of its own.
+    fn is_blocking(&self) -> bool;
+
+    /// The counters of one SKU as of now.
+    async fn stock(&self, sku: &Sku) -> Result<Option<Stock>, EngineError>;
+
+    /// SKUs in byte order, after the given one.
+    async fn stocks(&self, after: Option<&Sku>, limit: usize) -> Result<Page<Stock>, EngineError>;
+
+    /// One hold as recorded.
+    async fn hold(&self, id: HoldId) -> Result<Option<Hold>, EngineError>;
+
+    /// Holds in the order in which they were made.
+    async fn holds(&self, filter: HoldFilter, limit: usize) -> Result<Page<Hold>, EngineError>;
+
+    /// One order.
+    async fn order(&self, id: &OrderId) -> Result<Option<OrderView>, EngineError>;
+
+    /// Ledger entries by number.
+    async fn ledger(&self, filter: LedgerFilter, limit: usize) -> Result<Page<NumberedEntry>, EngineError>;
+
+    /// Payments in the order in which they were received, by status name if given.
+    async fn payments(&self, status: Option<String>, after: u64, limit: usize) -> Result<Page<Payment>, EngineError>;
+
+    /// Refunds and voids in the order in which they became due, by state name if given.
+    async fn refunds(&self, state: Option<String>, after: u64, limit: usize) -> Result<Page<Job>, EngineError>;
+
+    /// Compares counters with the ledger, the holds and the orders.
+    async fn audit(&self) -> Result<AuditReport, EngineError>;
+
+    /// Whether it can serve.
+    async fn health(&self) -> Health;
+
+    /// The engine's clock.
+    fn time(&self) -> Time;
+}

@@ -137,7 +137,7 @@ pub struct Payment {
     pub refunded: u64,
     /// Where it stands.
     pub status: PaymentStatus,
-    /// When we first heard of it.
+    /// When we first heard of it, or, if its money came before its order was known, when that was.
     pub received_at: Time,
 }
 

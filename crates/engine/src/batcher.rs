@@ -63,13 +63,32 @@ impl Lanes {
             mpsc::error::TrySendError::Full(_) => EngineError::Overloaded,
             mpsc::error::TrySendError::Closed(_) => EngineError::Unavailable("the lane is closed".into()),
         })?;
-        answered.await.unwrap_or_else(|_| Err(EngineError::Unknown("the lane ended before it answered".into())))
+        wait(answered).await
+    }
+
+    /// Waits for a place in the lane; what it returns waits for the durable answer. For callers with much to say that
+    /// must go in order: commands enter the lane in the order in which they are enqueued.
+    ///
+    /// # Errors
+    /// When the lane is closed.
+    pub async fn enqueue(
+        &self,
+        command: Command,
+    ) -> Result<impl Future<Output = Result<Answer, EngineError>> + Send + use<>, EngineError> {
+        let (answer, answered) = oneshot::channel();
+        let sent = self.lane.send(Request { command, answer }).await;
+        sent.map_err(|_| EngineError::Unavailable("the lane is closed".into()))?;
+        Ok(wait(answered))
     }
 
     /// Requests that wait in the lane now.
     pub fn waiting(&self) -> usize {
         self.depth - self.lane.capacity()
     }
+}
+
+async fn wait(answered: oneshot::Receiver<Result<Answer, EngineError>>) -> Result<Answer, EngineError> {
+    answered.await.unwrap_or_else(|_| Err(EngineError::Unknown("the lane ended before it answered".into())))
 }
 
 async fn run(engine: Arc<dyn Engine>, mut requests: mpsc::Receiver<Request>, max_batch: usize) {

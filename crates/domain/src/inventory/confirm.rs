@@ -47,12 +47,15 @@ impl Inventory {
         let newer = self.book.by_order(&hold.order_id);
         let rival = newer.and_then(|slot| self.book.get(slot)).filter(|h| h.is_live(now)).cloned();
         let gone = |items: Vec<Short>| Refusal::StockGone(items);
-        if self.expect_within_limits(&hold.lines, hold.customer_id.as_ref(), rival.as_ref(), now).is_err() {
+        let same_customer = rival.as_ref().filter(|r| r.customer_id == hold.customer_id);
+        if self.expect_within_limits(&hold.lines, hold.customer_id.as_ref(), same_customer, now).is_err() {
             return Err(gone(Vec::new()));
         }
         self.expect_available(&hold.lines, rival.as_ref().map(|r| &r.lines), now).map_err(gone)?;
-        if let Some(slot) = self.book.by_order(&hold.order_id) {
-            self.leave(slot, HoldStatus::Released, EntryKind::Released, now);
+        match self.book.by_order(&hold.order_id) {
+            Some(slot) if rival.is_some() => self.leave(slot, HoldStatus::Released, EntryKind::Released, now),
+            Some(slot) => self.expire(slot, now),
+            None => {}
         }
         let hold = {
             let settled = self.touch_settled(id).ok_or(Refusal::NotFound)?;
@@ -85,8 +88,9 @@ impl Inventory {
 
     fn add_bought(&mut self, customer: crate::CustomerId, sku: crate::Sku, units: i64) {
         let key = (customer, sku);
-        if let Some(known) = self.bought.get_mut(&key) {
-            *known += units;
+        match self.bought.get_mut(&key) {
+            Some(known) => *known += units,
+            None => *self.bought_since.entry(key.clone()).or_default() += units,
         }
         self.changes.bought.push((key.0, key.1, units));
     }

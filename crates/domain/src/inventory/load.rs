@@ -157,6 +157,10 @@ impl Inventory {
         if let Some(latest) = self.orders.get(order).and_then(|f| f.value.latest) {
             self.want_confirm(latest, out);
         }
+        // Holds that the commands at hand settled are not yet in what was handed in.
+        for settled in self.settled.values().filter(|t| t.value.order_id == *order) {
+            self.want_confirm(settled.value.id, out);
+        }
     }
 
     /// A hold that is known, claiming units or settled.
@@ -194,9 +198,11 @@ impl Inventory {
         self.orders.entry(order).or_insert(Tracked { value: file, mark: Mark::Clean });
     }
 
-    /// Hands in the units that a customer has bought of a SKU and not returned.
+    /// Hands in the units that a customer has bought of a SKU and not returned, as stored.
     pub fn put_bought(&mut self, customer: CustomerId, sku: Sku, units: i64) {
-        self.bought.entry((customer, sku)).or_insert(units);
+        let key = (customer, sku);
+        let since = self.bought_since.remove(&key).unwrap_or(0);
+        self.bought.entry(key).or_insert(units + since);
     }
 
     /// Hands in a payment with its jobs.

@@ -133,6 +133,8 @@ pub struct Inventory {
     settled: Map<HoldId, Tracked<Hold>>,
     orders: Map<OrderId, Tracked<OrderFile>>,
     bought: Map<(CustomerId, Sku), i64>,
+    // What these commands moved of a count that was not handed in yet.
+    bought_since: Map<(CustomerId, Sku), i64>,
     payments: Map<PaymentKey, Tracked<Payment>>,
     jobs: Map<(PaymentKey, bool), Tracked<Job>>,
     events: Set<(Ref, Ref)>,
@@ -163,6 +165,7 @@ impl Inventory {
             settled: Map::with_hasher(hasher()),
             orders: Map::with_hasher(hasher()),
             bought: Map::with_hasher(hasher()),
+            bought_since: Map::with_hasher(hasher()),
             payments: Map::with_hasher(hasher()),
             jobs: Map::with_hasher(hasher()),
             events: Set::with_hasher(hasher()),
@@ -214,6 +217,7 @@ impl Inventory {
         self.settled.clear();
         self.orders.clear();
         self.bought.clear();
+        self.bought_since.clear();
         self.payments.clear();
         self.jobs.clear();
         self.events.clear();

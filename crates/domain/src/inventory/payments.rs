@@ -138,6 +138,8 @@ impl Inventory {
             PaymentStatus::Reversing => self.finish_reversal(key, PaymentStatus::Refunded, now),
             PaymentStatus::Settled => {
                 self.set_status(key, PaymentStatus::Refunded);
+                // Money that went back was captured, whether or not we were told.
+                self.finish_job(key, true, now);
                 return self.refund_order(key, &payment, now);
             }
             PaymentStatus::Open | PaymentStatus::Unmatched | PaymentStatus::NeedsAttention => {
@@ -184,8 +186,10 @@ impl Inventory {
     fn money_came(&mut self, key: &PaymentKey, now: Time) -> Settlement {
         let Some(payment) = self.payments.get(key).map(|p| p.value.clone()) else { return Settlement::Recorded };
         if payment.captured && payment.money.amount.is_some_and(|amount| payment.refunded >= amount) {
-            self.set_status(key, PaymentStatus::Refunded);
-            return Settlement::Duplicate;
+            return match self.refunded(key, now) {
+                Settlement::Recorded => Settlement::Duplicate,
+                ended => ended,
+            };
         }
         match payment.status {
             PaymentStatus::Settled => {
@@ -296,6 +300,10 @@ impl Inventory {
     fn wait(&mut self, payment: &Payment, now: Time) -> Settlement {
         if payment.status == PaymentStatus::Open {
             self.set_status(&payment.key, PaymentStatus::Unmatched);
+            // The grace runs from here, not from an attempt that failed long ago.
+            if let Some(tracked) = self.payments.get_mut(&payment.key) {
+                tracked.value.received_at = now;
+            }
             self.note_payment(&payment.key, EntryKind::PaymentUnmatched, now);
         }
         if let Some(OrderRef::Order(id)) = &payment.order {
@@ -311,8 +319,10 @@ impl Inventory {
     /// Payments that waited for this hold's order are decided now; the hold as it is afterwards.
     pub(super) fn settle_waiting(&mut self, hold: &Hold, now: Time) -> Option<Hold> {
         let waiting = std::mem::take(&mut self.orders.get_mut(&hold.order_id)?.value.waiting);
-        for key in &waiting {
-            let Some(payment) = self.payments.get(key).map(|p| p.value.clone()) else { continue };
+        let known = waiting.iter().filter_map(|key| self.payments.get(key).map(|p| p.value.clone()));
+        let mut waiting: Vec<Payment> = known.collect();
+        waiting.sort_by(|a, b| (a.received_at, &a.key).cmp(&(b.received_at, &b.key)));
+        for payment in waiting {
             if matches!(payment.status, PaymentStatus::Unmatched | PaymentStatus::NeedsAttention) {
                 self.decide(&payment, now);
             }

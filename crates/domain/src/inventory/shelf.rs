@@ -52,12 +52,19 @@ impl Shelf {
     }
 
     pub(super) fn insert(&mut self, stock: Stock, mark: Mark, changes: &mut Changes) {
-        if mark != Mark::Clean {
-            changes.stocks.push(stock.sku.clone());
-        }
-        // A SKU that was removed and made again within one batch is in the store until that batch is written.
         let sku = stock.sku.clone();
-        let mark = if self.places.contains_key(&sku) { Mark::Changed } else { mark };
+        // A SKU that was removed and made again within one batch is listed already, and is in the store until that
+        // batch is written, unless it was first made in it.
+        let mark = match self.places.get(&sku).map(|p| p.stock.mark) {
+            Some(Mark::New) => Mark::New,
+            Some(_) => Mark::Changed,
+            None => {
+                if mark != Mark::Clean {
+                    changes.stocks.push(sku.clone());
+                }
+                mark
+            }
+        };
         self.places.insert(sku, Place { stock: Tracked { value: stock, mark }, removed: false, due: BTreeSet::new() });
     }
 

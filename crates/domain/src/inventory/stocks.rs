@@ -60,7 +60,7 @@ impl Inventory {
         create: bool,
         now: Time,
     ) -> Result<Outcome, Refusal> {
-        let used_for = format!("adjust {delta} {} {sku}", reason.unwrap_or_default());
+        let used_for = format!("adjust {delta} {sku:?} {:?}", reason.unwrap_or_default());
         if self.is_used(key, &used_for)? {
             let stock = self.shelf.get(sku).cloned().ok_or(Refusal::NotFound)?;
             return Ok(Outcome::Stock { stock: self.as_of(stock, now), created: false, changed: false });
@@ -70,7 +70,9 @@ impl Inventory {
             if total > MAX_TOTAL {
                 return Err(Refusal::TotalTooLarge);
             }
-            return Ok(self.create_stock(sku, total, None, now));
+            let created = self.create_stock(sku, total, None, now);
+            self.use_key(key, used_for);
+            return Ok(created);
         };
         let room = MAX_TOTAL - stock.total();
         if u64::try_from(delta).is_ok_and(|d| d > room) {
@@ -102,6 +104,7 @@ impl Inventory {
         }
         let stock = self.shelf.get(sku).ok_or(Refusal::NotFound)?;
         if stock.held > 0 || stock.sold > 0 {
+            let stock = self.as_of(stock.clone(), now);
             return Err(Refusal::StockInUse { held: stock.held, sold: stock.sold });
         }
         let moved = (-(stock.available as i64), 0, 0);

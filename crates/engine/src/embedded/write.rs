@@ -137,7 +137,7 @@ fn payments(db: &Connection, inventory: &Inventory, changes: &Changes) -> Result
             "INSERT INTO payments (provider, payment_id, order_id, hold, amount, currency, email, authorized, captured, failed, canceled, refunded, status, received_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
              ON CONFLICT (provider, payment_id) DO UPDATE SET order_id = ?3, hold = ?4, amount = ?5, currency = ?6, email = ?7,
-                authorized = ?8, captured = ?9, failed = ?10, canceled = ?11, refunded = ?12, status = ?13",
+                authorized = ?8, captured = ?9, failed = ?10, canceled = ?11, refunded = ?12, status = ?13, received_at = ?14",
         )?
         .execute(params![
             key.provider.as_str(),

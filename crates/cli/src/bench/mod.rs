@@ -1,0 +1,162 @@
+//! `holdfast bench`: what this machine can do, measured side by side in one run, and whether every unit is accounted
+//! for afterwards.
+
+mod api;
+mod args;
+mod check;
+mod everyday;
+mod http;
+mod lapse;
+mod library;
+mod load;
+mod machine;
+mod progress;
+mod promises;
+mod random;
+mod redis;
+mod report;
+mod rows;
+mod schedule;
+mod server;
+mod shape;
+mod startup;
+mod tally;
+mod worker;
+
+pub(crate) use args::Args;
+
+use crate::Failure;
+use args::{Scenario, Yardstick};
+use check::Verdict;
+use everyday::Everyday;
+use holdfast_engine::clock::wall;
+use load::Target;
+use machine::Machine;
+use progress::Progress;
+use report::Report;
+use server::{End, Server};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// Runs what was asked for and prints the report.
+///
+/// # Errors
+/// When something could not be measured; [`Failure::Found`] when units were oversold, stranded or lost. What was
+/// measured is printed before that.
+pub(crate) async fn run(args: Args) -> Result<(), Failure> {
+    tokio::select! {
+        result = measure(&args) => match result? {
+            Some(verdict) if !verdict.is_good() => {
+                eprintln!("the end check failed: {verdict}");
+                Err(Failure::Found)
+            }
+            _ => Ok(()),
+        },
+        // Dropping what runs stops the servers that were started and removes their folders.
+        _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+    }
+}
+
+async fn measure(args: &Args) -> Result<Option<Verdict>, String> {
+    let folder = args.data_dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    let folder = std::path::absolute(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut report = Report::new(Machine::look(&folder), wall().millis(), args.seconds.as_secs_f64());
+    let mut yardstick = Vec::new();
+    if args.yardstick == Some(Yardstick::Redis) {
+        let progress = Progress::new("redis");
+        progress.say("redis-benchmark");
+        yardstick = redis::yardstick(&folder).await?;
+    }
+    let measured = if args.library {
+        let data = temporary(&folder)?;
+        library::library(args, data.path(), &mut report)
+            .await
+            .map(|verdict| report.judge(verdict))
+    } else {
+        scenarios(args, &folder, &mut report).await
+    };
+    promises::judge(&mut report, &yardstick);
+    print!("{}", report.text());
+    if let Some(file) = &args.json {
+        let json = serde_json::to_vec_pretty(&report).map_err(|e| e.to_string())?;
+        std::fs::write(file, json).map_err(|e| format!("{}: {e}", file.display()))?;
+    }
+    measured?;
+    Ok(report.verdict)
+}
+
+async fn scenarios(args: &Args, folder: &Path, report: &mut Report) -> Result<(), String> {
+    let (special, everyday): (Vec<_>, Vec<_>) = args
+        .scenarios()
+        .into_iter()
+        .partition(|s| matches!(s, Scenario::Lapse | Scenario::Startup));
+    if !everyday.is_empty() {
+        let place = Place::open(args, folder).await?;
+        let mut runs = Everyday::new(args, &place.target);
+        let mut done = Ok(());
+        for scenario in std::iter::repeat_n(everyday, args.rounds).flatten() {
+            done = runs.run(scenario).await;
+            if done.is_err() {
+                break;
+            }
+        }
+        // What was measured before a failure is told all the same.
+        report.settle_rounds(std::mem::take(&mut runs.rows));
+        if let Some(verdict) = runs.verdict {
+            report.judge(verdict);
+        }
+        done?;
+        place.close().await?;
+    }
+    for scenario in special {
+        if scenario == Scenario::Lapse {
+            let place = Place::open(args, folder).await?;
+            let verdict = lapse::lapse(args, &place.target, report).await?;
+            report.judge(verdict);
+            place.close().await?;
+        } else if args.url.is_some() {
+            return Err("startup stops and starts the server: it needs one of its own, so leave out --url".into());
+        } else {
+            let data = temporary(folder)?;
+            let verdict = startup::startup(args, data.path(), report).await?;
+            report.judge(verdict);
+        }
+    }
+    Ok(())
+}
+
+fn temporary(folder: &Path) -> Result<TempDir, String> {
+    let made = tempfile::Builder::new().prefix("holdfast-bench-").tempdir_in(folder);
+    made.map_err(|e| format!("no temporary folder in {}: {e}", folder.display()))
+}
+
+/// A server to measure: one of our own in a folder of its own, or a running one.
+struct Place {
+    target: Target,
+    own: Option<(Server, TempDir)>,
+}
+
+impl Place {
+    async fn open(args: &Args, folder: &Path) -> Result<Self, String> {
+        if let Some(url) = &args.url {
+            return Ok(Self {
+                target: server::target(url, args.key.as_deref()).await?,
+                own: None,
+            });
+        }
+        let data = temporary(folder)?;
+        let server = Server::start(data.path()).await?;
+        Ok(Self {
+            target: server.target.clone(),
+            own: Some((server, data)),
+        })
+    }
+
+    async fn close(self) -> Result<(), String> {
+        match self.own {
+            Some((server, _data)) => server.stop(End::Term).await.map(|_| ()),
+            None => Ok(()),
+        }
+    }
+}

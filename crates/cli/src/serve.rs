@@ -1,0 +1,196 @@
+//! `holdfast serve`: flags, variables and the file become one configuration; then the service runs until told to stop.
+
+use crate::Failure;
+use clap::{Parser, ValueEnum};
+use holdfast_engine::embedded::Embedded;
+use holdfast_server::{ApiKey, Config, FileConfig};
+use std::io::IsTerminal;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+#[derive(Parser)]
+#[command(after_help = "Examples:
+  holdfast serve
+  holdfast serve --listen 127.0.0.1:9000 --data-dir /var/lib/holdfast
+  HOLDFAST_API_KEYS=shop:checkout:…,ops:admin:… holdfast serve --listen 0.0.0.0:8080
+
+Every flag has a variable; a flag wins over its variable, a variable over the file, the file over the default.")]
+pub(crate) struct Args {
+    /// The address to serve on [default: 127.0.0.1:8080].
+    #[arg(long, env = "HOLDFAST_LISTEN", value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// Where stock and holds live [default: embedded].
+    #[arg(long, env = "HOLDFAST_ENGINE", value_name = "ENGINE")]
+    engine: Option<String>,
+    /// The folder of the embedded engine [default: ./holdfast-data].
+    #[arg(long, env = "HOLDFAST_DATA_DIR", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// A configuration file in TOML.
+    #[arg(long, env = "HOLDFAST_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Who may call: name:role:key,… with role read, checkout or admin.
+    #[arg(long, env = "HOLDFAST_API_KEYS", value_name = "KEYS", hide_env_values = true)]
+    api_keys: Option<String>,
+    /// Seconds a hold lives when its request does not say [default: 600].
+    #[arg(long, env = "HOLDFAST_DEFAULT_HOLD_TTL", value_name = "SECONDS")]
+    default_hold_ttl: Option<u32>,
+    /// The most seconds a hold may ask for [default: 3600].
+    #[arg(long, env = "HOLDFAST_MAX_HOLD_TTL", value_name = "SECONDS")]
+    max_hold_ttl: Option<u32>,
+    /// No hold lives longer than this after it was made, extensions included [default: 7200].
+    #[arg(long, env = "HOLDFAST_MAX_HOLD_LIFETIME", value_name = "SECONDS")]
+    max_hold_lifetime: Option<u32>,
+    /// Seconds between two audits; 0 for none [default: 300].
+    #[arg(long, env = "HOLDFAST_AUDIT_INTERVAL", value_name = "SECONDS")]
+    audit_interval: Option<u32>,
+    /// What to log: a level, or directives like info,holdfast_server=debug (debug logs every request).
+    #[arg(long, env = "HOLDFAST_LOG", value_name = "FILTER", default_value = "info")]
+    log: String,
+    /// How to log [default: text on a terminal, else json].
+    #[arg(long, env = "HOLDFAST_LOG_FORMAT", value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+pub(crate) fn run(args: Args) -> Result<(), Failure> {
+    start_log(&args)?;
+    let file = read_file(&args)?;
+    let engine = args.engine.clone().or_else(|| file.engine.clone()).unwrap_or_else(|| "embedded".into());
+    if engine != "embedded" {
+        return Err(Failure::Told(format!(
+            "the engine {:?} is not known to this version; use --engine embedded",
+            without_password(&engine)
+        )));
+    }
+    let data_dir = args.data_dir.clone().or_else(|| file.data_dir.clone().map(PathBuf::from));
+    let data_dir = data_dir.unwrap_or_else(|| "holdfast-data".into());
+    let config = decide(&args, &file)?;
+    config.check()?;
+    raise_file_limit();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        // The address is taken before the folder is opened: a mistake in either is told before any waiting.
+        let listener = TcpListener::bind(config.listen)
+            .await
+            .map_err(|e| format!("cannot listen on {}: {e}; choose another address with --listen", config.listen))?;
+        let policy = config.policy.clone();
+        let engine = tokio::task::spawn_blocking(move || Embedded::open_with(&data_dir, policy)).await??;
+        announce(listener.local_addr()?, config.api_keys.is_empty());
+        holdfast_server::serve(config, Arc::new(engine), listener, stop_signal()).await?;
+        tracing::info!("stopped");
+        Ok(())
+    })
+}
+
+fn read_file(args: &Args) -> Result<FileConfig, Failure> {
+    let Some(path) = &args.config else { return Ok(FileConfig::default()) };
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {name}: {e}"))?;
+    FileConfig::parse(&text).map_err(|e| format!("{name}: {e}").into())
+}
+
+fn decide(args: &Args, file: &FileConfig) -> Result<Config, Failure> {
+    let mut config = Config::default();
+    if let Some(listen) = args.listen.as_ref().or(file.listen.as_ref()) {
+        config.listen = resolve(listen)?;
+    }
+    config.api_keys = file.keys()?;
+    if let Some(keys) = &args.api_keys {
+        config.api_keys.extend(ApiKey::parse_list(keys)?);
+    }
+    let pick = |flag: Option<u32>, file: Option<u32>, default: u32| flag.or(file).unwrap_or(default);
+    config.default_hold_ttl = pick(args.default_hold_ttl, file.default_hold_ttl, config.default_hold_ttl);
+    config.max_hold_ttl = pick(args.max_hold_ttl, file.max_hold_ttl, config.max_hold_ttl);
+    config.audit_interval = pick(args.audit_interval, file.audit_interval, config.audit_interval);
+    let policy = &mut config.policy;
+    policy.max_hold_lifetime = pick(args.max_hold_lifetime, file.max_hold_lifetime, policy.max_hold_lifetime);
+    policy.unmatched_grace = file.unmatched_grace.unwrap_or(policy.unmatched_grace);
+    policy.reverse_unmatched = file.reverse_unmatched.unwrap_or(policy.reverse_unmatched);
+    policy.release_on_canceled = file.release_on_canceled.unwrap_or(policy.release_on_canceled);
+    policy.restock_on_refund = file.restock_on_refund.unwrap_or(policy.restock_on_refund);
+    config.lanes.depth = file.lane_depth.unwrap_or(config.lanes.depth);
+    config.lanes.max_batch = file.max_batch.unwrap_or(config.lanes.max_batch);
+    config.max_connections = file.max_connections.unwrap_or(config.max_connections);
+    config.bench = std::env::var_os("HOLDFAST_BENCH").is_some_and(|v| v == "1");
+    Ok(config)
+}
+
+fn resolve(listen: &str) -> Result<SocketAddr, Failure> {
+    let bad = |why: String| Failure::Told(format!("cannot listen on {listen:?}: {why}; the form is HOST:PORT"));
+    let mut found = listen.to_socket_addrs().map_err(|e| bad(e.to_string()))?;
+    found.next().ok_or_else(|| bad("no such host".into()))
+}
+
+/// The user name and password of a URL are nobody's business.
+fn without_password(url: &str) -> String {
+    match (url.find("://"), url.rfind('@')) {
+        (Some(start), Some(end)) if start < end => format!("{}://…{}", &url[..start], &url[end..]),
+        _ => url.to_owned(),
+    }
+}
+
+fn start_log(args: &Args) -> Result<(), Failure> {
+    let filter = tracing_subscriber::EnvFilter::try_new(&args.log)
+        .map_err(|e| format!("--log {:?}: {e}; try --log info or --log holdfast_server=debug", args.log))?;
+    let is_terminal = std::io::stderr().is_terminal();
+    let format = args.log_format.unwrap_or(if is_terminal { LogFormat::Text } else { LogFormat::Json });
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => log.with_target(false).with_ansi(is_terminal).init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
+    Ok(())
+}
+
+/// The one line that tells that the service is ready, and where; below it, on a terminal, something to try.
+fn announce(address: SocketAddr, is_open: bool) {
+    if is_open {
+        tracing::warn!("no API keys are configured: anybody on this machine may do everything");
+    }
+    println!("listening on http://{address}");
+    if std::io::stdout().is_terminal() {
+        println!(
+            "
+Try it from another terminal:
+
+  curl -X PUT http://{address}/v1/stock/PALM-PRO-BLK -H 'content-type: application/json' -d '{{\"total\":350}}'
+  curl http://{address}/v1/holds -H 'content-type: application/json' \\
+       -d '{{\"order_id\":\"ORDER-1\",\"items\":[{{\"sku\":\"PALM-PRO-BLK\",\"quantity\":1}}]}}'
+
+All calls: http://{address}/docs   Stop: Ctrl-C
+"
+        );
+    }
+}
+
+async fn stop_signal() {
+    let mut terminate = match signal(SignalKind::terminate()) {
+        Ok(terminate) => terminate,
+        Err(error) => {
+            tracing::error!(%error, "cannot listen for SIGTERM");
+            return std::future::pending().await;
+        }
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}
+
+/// Thousands of idle connections need thousands of files: use what the system allows.
+fn raise_file_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the number of open files could not be raised");
+    }
+}

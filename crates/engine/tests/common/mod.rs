@@ -1,0 +1,11 @@
+//! What the engine's proofs share: builders of commands, the bare inventory as an engine, and the invariants.
+
+#![allow(dead_code, unreachable_pub)]
+
+pub mod bare;
+pub mod dice;
+pub mod gate;
+pub mod invariants;
+pub mod lab;
+pub mod make;
+pub mod random;

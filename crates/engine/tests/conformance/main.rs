@@ -1,0 +1,44 @@
+//! The rules, told as scenarios, and proved on every subject: the bare inventory first, then each engine.
+//!
+//! A scenario is an async function over a [`Lab`]; after every step the lab checks all invariants. To add an engine,
+//! write a function that opens a fresh one under a policy, and register it with one `subject!` line.
+
+#![allow(missing_docs, unreachable_pub)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod confirm;
+mod holds;
+mod kinds;
+mod lapse;
+mod limits;
+mod money;
+mod payments;
+mod refunds;
+mod stock;
+
+use common::bare::Bare;
+use common::lab::{Lab, Opened};
+use holdfast_engine::domain::Policy;
+use holdfast_engine::embedded::Embedded;
+use std::sync::Arc;
+
+include!("registry.rs");
+
+async fn bare(policy: Policy) -> Opened {
+    Opened { engine: Arc::new(Bare::whole(policy)), keep: Box::new(()) }
+}
+
+async fn bare_in_parts(policy: Policy) -> Opened {
+    Opened { engine: Arc::new(Bare::in_parts(policy)), keep: Box::new(()) }
+}
+
+async fn embedded(policy: Policy) -> Opened {
+    let folder = tempfile::tempdir().unwrap();
+    Opened { engine: Arc::new(Embedded::open_with(folder.path(), policy).unwrap()), keep: Box::new(folder) }
+}
+
+subject!(inventory, super::bare);
+subject!(inventory_in_parts, super::bare_in_parts);
+subject!(embedded, super::embedded);

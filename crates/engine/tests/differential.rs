@@ -1,0 +1,267 @@
+//! Every engine agrees with the bare inventory: seeded random batches with time steps, every answer and everything
+//! that can be read compared after each step, until every command and every refusal has been met.
+//!
+//! The bare inventory applies one command at a time, so this also proves that a batch is the same as its commands one
+//! after another. A failure prints its seed and the fewest steps that still fail. `HOLDFAST_SEED` starts elsewhere and
+//! `HOLDFAST_ROUNDS` goes on for longer.
+
+#![allow(missing_docs)]
+
+mod common;
+
+use common::bare::Bare;
+use common::dice::Dice;
+use common::invariants::{Everything, check};
+use common::make::START;
+use common::random::{NAMES, REFUSALS, Shop, Step, name};
+use holdfast_engine::domain::{HoldId, Outcome, Policy, Stock, Time};
+use holdfast_engine::embedded::Embedded;
+use holdfast_engine::{Answer, Engine, Now};
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+const STEPS: usize = 70;
+
+/// An engine under comparison.
+trait Subject {
+    fn name(&self) -> &'static str;
+    fn engine(&self) -> Arc<dyn Engine>;
+    fn reopen(&mut self);
+}
+
+struct OnDisk {
+    folder: tempfile::TempDir,
+    policy: Policy,
+    engine: Option<Arc<Embedded>>,
+}
+
+impl Subject for OnDisk {
+    fn name(&self) -> &'static str {
+        "embedded"
+    }
+
+    fn engine(&self) -> Arc<dyn Engine> {
+        self.engine.clone().unwrap()
+    }
+
+    fn reopen(&mut self) {
+        self.engine = None;
+        self.engine = Some(Arc::new(Embedded::open_with(self.folder.path(), self.policy.clone()).unwrap()));
+    }
+}
+
+struct InParts(Arc<Bare>);
+
+impl Subject for InParts {
+    fn name(&self) -> &'static str {
+        "inventory in parts"
+    }
+
+    fn engine(&self) -> Arc<dyn Engine> {
+        self.0.clone()
+    }
+
+    fn reopen(&mut self) {}
+}
+
+/// Every engine that has to agree: the place to add another.
+fn subjects(policy: &Policy) -> Vec<Box<dyn Subject>> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut on_disk = OnDisk { folder, policy: policy.clone(), engine: None };
+    on_disk.reopen();
+    vec![Box::new(on_disk), Box::new(InParts(Arc::new(Bare::in_parts(policy.clone()))))]
+}
+
+/// An engine's ids by the number of the hold.
+#[derive(Default)]
+struct Ids {
+    list: Vec<HoldId>,
+    numbers: BTreeMap<HoldId, usize>,
+}
+
+impl Ids {
+    fn learn(&mut self, answers: &[Answer]) {
+        for answer in answers {
+            if let Ok(Outcome::Held { hold, replay: false }) = answer {
+                self.numbers.insert(hold.id, self.list.len());
+                self.list.push(hold.id);
+            }
+        }
+    }
+
+    /// The text with every id replaced by the hold's number, so that engines can be compared.
+    fn told(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(dash) = rest.find('-') {
+            let id = dash.checked_sub(8).and_then(|from| Some((from, HoldId::parse(rest.get(from..from + 36)?)?)));
+            match id {
+                Some((from, id)) => {
+                    out.push_str(&rest[..from]);
+                    out.push_str(&self.numbers.get(&id).map_or("an unknown hold".into(), |n| format!("hold {n}")));
+                    rest = &rest[from + 36..];
+                }
+                None => {
+                    out.push_str(&rest[..=dash]);
+                    rest = &rest[dash + 1..];
+                }
+            }
+        }
+        out + rest
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    commands: BTreeSet<&'static str>,
+    refusals: BTreeSet<&'static str>,
+    settlements: BTreeSet<String>,
+    steps: usize,
+}
+
+async fn run(steps: &[Step], policy: &Policy, seen: &mut Seen) {
+    let bare = Bare::whole(policy.clone());
+    let mut subjects: Vec<_> = subjects(policy).into_iter().map(|s| (s, Ids::default())).collect();
+    let (mut ids, mut now) = (Ids::default(), START);
+    for step in steps {
+        seen.steps += 1;
+        match step {
+            Step::Wait(ms) => now = Time::from_millis(now.millis() + ms),
+            Step::Reopen => subjects.iter_mut().for_each(|(subject, _)| subject.reopen()),
+            Step::Batch(asked) => {
+                let batch: Vec<_> = asked.iter().map(|ask| ask.resolve(&ids.list)).collect();
+                seen.commands.extend(batch.iter().map(name));
+                let expected = bare.apply_now(batch, now);
+                seen.refusals.extend(expected.iter().filter_map(|a| a.as_ref().err().map(|r| r.code())));
+                seen.settlements.extend(expected.iter().filter_map(settlement));
+                for (subject, known) in &mut subjects {
+                    let batch = asked.iter().map(|ask| ask.resolve(&known.list)).collect();
+                    let answers = subject.engine().apply(batch, Now::At(now)).await.unwrap();
+                    known.learn(&answers);
+                    let mut told = Ids { list: ids.list.clone(), numbers: ids.numbers.clone() };
+                    told.learn(&expected);
+                    for ((answer, expected), ask) in answers.iter().zip(&expected).zip(asked) {
+                        let (answer, expected) = (known.told(&format!("{answer:#?}")), told.told(&format!("{expected:#?}")));
+                        assert_eq!(answer, expected, "{} answers {ask:?}", subject.name());
+                    }
+                    assert_eq!(answers.len(), expected.len());
+                }
+                ids.learn(&expected);
+            }
+        }
+        let expected = check(&bare).await;
+        for (subject, known) in &subjects {
+            compare(&bare, &expected, &ids, &**subject, known).await;
+        }
+    }
+}
+
+fn settlement(answer: &Answer) -> Option<String> {
+    match answer {
+        Ok(Outcome::Settled(settled)) => {
+            let text = format!("{settled:?}");
+            Some(text.split('(').next().unwrap_or_default().to_owned())
+        }
+        _ => None,
+    }
+}
+
+async fn compare(bare: &Bare, expected: &Everything, ids: &Ids, subject: &dyn Subject, known: &Ids) {
+    let engine = subject.engine();
+    let before = engine.time();
+    let mut all = check(&*engine).await;
+    let after = engine.time();
+    // A reader counts what has lapsed by the engine's own clock as available.
+    let as_of = |now: Time| all.stocks.iter().map(|s| bare.stock_at(&s.sku, now)).collect::<Option<Vec<Stock>>>();
+    let stocks = Some(all.stocks.clone());
+    assert!(stocks == as_of(before) || stocks == as_of(after), "{}: {stocks:#?} {:#?}", subject.name(), as_of(before));
+    all.stocks.clone_from(&expected.stocks);
+    let (told, expected) = (known.told(&format!("{all:#?}")), ids.told(&format!("{expected:#?}")));
+    if told != expected {
+        let differ = told.lines().zip(expected.lines()).find(|(a, b)| a != b);
+        panic!("{} tells otherwise, first at {differ:?}", subject.name());
+    }
+}
+
+/// What went wrong, if anything did.
+fn failure(steps: &[Step], policy: &Policy, seen: &mut Seen) -> Option<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let result = catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(steps, policy, seen))));
+    result.err().map(|panic| match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(panic) => panic.downcast_ref::<&str>().map_or("it panicked".into(), |text| (*text).to_owned()),
+    })
+}
+
+/// The fewest steps and commands that still fail, found by leaving out one after another.
+fn shrink(mut steps: Vec<Step>, policy: &Policy) -> Vec<Step> {
+    std::panic::set_hook(Box::new(|_| {}));
+    let fails = |steps: &[Step]| failure(steps, policy, &mut Seen::default()).is_some();
+    let mut size = steps.len();
+    while size > 0 {
+        let mut from = 0;
+        while from < steps.len() {
+            let mut fewer = steps.clone();
+            fewer.drain(from..(from + size).min(fewer.len()));
+            if fails(&fewer) { steps = fewer } else { from += size }
+        }
+        size /= 2;
+    }
+    for at in 0..steps.len() {
+        let mut n = 0;
+        while let Step::Batch(asked) = &steps[at]
+            && n < asked.len()
+            && asked.len() > 1
+        {
+            let mut fewer = asked.clone();
+            fewer.remove(n);
+            let mut other = steps.clone();
+            other[at] = Step::Batch(fewer);
+            if fails(&other) { steps = other } else { n += 1 }
+        }
+    }
+    let _ = std::panic::take_hook();
+    steps
+}
+
+fn policy(seed: u64) -> Policy {
+    Policy {
+        reverse_unmatched: seed % 3 == 1,
+        release_on_canceled: seed % 4 == 2,
+        restock_on_refund: seed % 5 != 3,
+        ..Policy::default()
+    }
+}
+
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().map_or(default, |text| text.parse().unwrap())
+}
+
+#[test]
+fn every_engine_answers_as_the_rules_do() {
+    let (first, rounds) = (number("HOLDFAST_SEED", 1), number("HOLDFAST_ROUNDS", 24));
+    let mut seen = Seen::default();
+    let mut seed = first;
+    let is_complete = |seen: &Seen| seen.commands.len() == NAMES.len() && seen.refusals.len() == REFUSALS.len();
+    while seed < first + rounds || (!is_complete(&seen) && seed < first + rounds + 100) {
+        let policy = policy(seed);
+        let mut shop = Shop { dice: Dice::new(seed), window: 0, reopens: true, deadlines: 0 };
+        let steps: Vec<Step> = (0..STEPS)
+            .map(|n| {
+                shop.window = n as u64 / 12;
+                shop.step()
+            })
+            .collect();
+        if let Some(why) = failure(&steps, &policy, &mut seen) {
+            let fewest = shrink(steps, &policy);
+            let again = failure(&fewest, &policy, &mut Seen::default()).unwrap_or(why);
+            panic!("seed {seed}, {} steps under {policy:?}:\n{fewest:#?}\n{again}", fewest.len());
+        }
+        seed += 1;
+    }
+    println!("{} seeds, {} steps, settlements {:?}", seed - first, seen.steps, seen.settlements);
+    assert_eq!(seen.commands, BTreeSet::from(NAMES), "every command was met");
+    assert_eq!(seen.refusals, BTreeSet::from(REFUSALS), "every refusal was met");
+    assert!(seen.settlements.len() >= 7, "nearly every settlement was met: {:?}", seen.settlements);
+}

@@ -1,0 +1,59 @@
+//! Who calls, and what they may do.
+
+use crate::config::{ApiKey, Role};
+use crate::problem::Problem;
+use axum::http::{HeaderMap, Method, header};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+
+/// The known keys by digest. Looking a digest up leaks nothing that helps to guess a key.
+#[derive(Debug, Default)]
+pub(crate) struct Keys(HashMap<[u8; 32], Role>);
+
+impl Keys {
+    pub(crate) fn new(keys: &[ApiKey]) -> Self {
+        Self(keys.iter().map(|key| (key.digest, key.role)).collect())
+    }
+
+    /// Lets a request through or says why not. Without keys, everybody may do everything (on loopback only).
+    pub(crate) fn check(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Problem> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let Some(needed) = needed_role(method, path) else { return Ok(()) };
+        let role = bearer(headers).and_then(|key| self.0.get(&<[u8; 32]>::from(Sha256::digest(key))));
+        match role {
+            None => Err(Problem::new("unauthenticated", "send `Authorization: Bearer <key>` with a key of this server")),
+            Some(role) if *role < needed => {
+                Err(Problem::new("forbidden", format!("this call needs a key with role {}", name(needed))))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+fn name(role: Role) -> &'static str {
+    match role {
+        Role::Read => "read",
+        Role::Checkout => "checkout",
+        Role::Admin => "admin",
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+    let (scheme, key) = value.split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| key.trim_ascii())
+}
+
+/// The least role for a call; `None` for what is open to all.
+fn needed_role(method: &Method, path: &str) -> Option<Role> {
+    if !path.starts_with("/v1/") {
+        return None;
+    }
+    if method == Method::GET || method == Method::HEAD {
+        return Some(Role::Read);
+    }
+    let is_checkout = path.starts_with("/v1/holds") || path.starts_with("/v1/orders/");
+    Some(if is_checkout { Role::Checkout } else { Role::Admin })
+}

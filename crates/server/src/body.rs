@@ -1,0 +1,142 @@
+//! Reading requests: strict JSON, strict queries, bounded bodies. What is wrong is told with its place.
+
+use crate::problem::Problem;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, request::Parts};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde_path_to_error::Segment;
+
+/// The most bytes of a JSON body.
+pub(crate) const BODY_LIMIT: usize = 256 << 10;
+
+/// The whole body of a request that must carry JSON.
+pub(crate) struct JsonBytes(pub(crate) Vec<u8>);
+
+impl<S: Send + Sync> FromRequest<S> for JsonBytes {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        if !has_json_type(request.headers()) {
+            return Err(Problem::new("unsupported_media_type", "send Content-Type: application/json"));
+        }
+        read_all(request).await.map(Self)
+    }
+}
+
+/// The whole body of a request that may carry JSON; no bytes at all are fine, whatever the content type.
+pub(crate) struct MaybeJsonBytes(pub(crate) Option<Vec<u8>>);
+
+impl<S: Send + Sync> FromRequest<S> for MaybeJsonBytes {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let is_json = has_json_type(request.headers());
+        let bytes = read_all(request).await?;
+        match (bytes.is_empty(), is_json) {
+            (true, _) => Ok(Self(None)),
+            (false, true) => Ok(Self(Some(bytes))),
+            (false, false) => Err(Problem::new("unsupported_media_type", "send Content-Type: application/json")),
+        }
+    }
+}
+
+fn has_json_type(headers: &HeaderMap) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}
+
+async fn read_all(request: Request) -> Result<Vec<u8>, Problem> {
+    let too_large = || Problem::new("body_too_large", format!("at most {BODY_LIMIT} bytes"));
+    let announced = request.headers().get(axum::http::header::CONTENT_LENGTH);
+    let announced = announced.and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > BODY_LIMIT as u64) {
+        return Err(too_large());
+    }
+    match Limited::new(request.into_body(), BODY_LIMIT).collect().await {
+        Ok(collected) => Ok(collected.to_bytes().into()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+        Err(_) => Err(Problem::new("invalid_request", "the body could not be read to its end")),
+    }
+}
+
+/// Parses JSON. Whatever is wrong is answered with a JSON pointer to it.
+pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|_| explain::<T>(bytes))
+}
+
+/// The slow path: parses again to find the place.
+fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Problem {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let (path, error) = match serde_path_to_error::deserialize::<_, T>(&mut reader) {
+        Ok(_) => match reader.end() {
+            Ok(()) => (String::new(), "the request is not valid".to_owned()),
+            Err(error) => (String::new(), error.to_string()),
+        },
+        Err(error) => (pointer(error.path()), error.inner().to_string()),
+    };
+    // "missing field `x`" and "unknown field `x`" name a member of the place that the path leads to.
+    let named = ["missing field `", "unknown field `", "duplicate field `"];
+    let member = named.iter().find_map(|start| error.strip_prefix(start)).and_then(|rest| rest.split('`').next());
+    let path = match member {
+        Some(member) if !path.ends_with(&format!("/{}", escape(member))) => format!("{path}/{}", escape(member)),
+        _ => path,
+    };
+    Problem::invalid(&[(path, error)])
+}
+
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    let mut pointer = String::new();
+    for segment in path {
+        match segment {
+            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
+            Segment::Map { key } => pointer.push_str(&format!("/{}", escape(key))),
+            Segment::Enum { variant } => pointer.push_str(&format!("/{}", escape(variant))),
+            Segment::Unknown => {}
+        }
+    }
+    pointer
+}
+
+fn escape(member: &str) -> String {
+    member.replace('~', "~0").replace('/', "~1")
+}
+
+/// A query string of known members only.
+pub(crate) struct StrictQuery<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for StrictQuery<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let query = parts.uri.query().unwrap_or_default();
+        serde_urlencoded::from_str(query)
+            .map(Self)
+            .map_err(|e| Problem::new("invalid_request", format!("in the query: {e}")))
+    }
+}
+
+/// Collects everything that is wrong with a request before it is refused.
+#[derive(Default)]
+pub(crate) struct Findings(Vec<(String, String)>);
+
+impl Findings {
+    /// The value, or a note of what is wrong with it.
+    pub(crate) fn take<T, E: std::fmt::Display>(&mut self, pointer: impl Into<String>, value: Result<T, E>) -> Option<T> {
+        match value {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.0.push((pointer.into(), error.to_string()));
+                None
+            }
+        }
+    }
+
+    /// Nothing if all was well.
+    pub(crate) fn done(&self) -> Result<(), Problem> {
+        if self.0.is_empty() { Ok(()) } else { Err(Problem::invalid(&self.0)) }
+    }
+}

@@ -1,0 +1,20 @@
+//! The Holdfast service: the only crate that knows HTTP and JSON.
+//!
+//! [`serve`] takes a configuration, an engine and a listener, and runs until it is told to stop.
+
+mod api;
+mod app;
+mod auth;
+mod body;
+mod chores;
+mod config;
+mod metrics;
+mod net;
+mod problem;
+mod view;
+
+pub mod fuzzing;
+
+pub use api::openapi_json;
+pub use config::{ApiKey, Config, ConfigError, FileConfig, Role};
+pub use net::serve;

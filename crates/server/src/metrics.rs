@@ -1,0 +1,85 @@
+//! What Prometheus reads: names with units, few labels.
+
+use prometheus_client::encoding::{EncodeLabelSet, text::encode};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use std::time::Duration;
+
+/// One kind of answer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Answered {
+    pub(crate) route: &'static str,
+    pub(crate) status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Route {
+    route: &'static str,
+}
+
+/// All of them.
+pub(crate) struct Metrics {
+    registry: Registry,
+    answers: Family<Answered, Counter>,
+    seconds: Family<Route, Histogram>,
+    pub(crate) expired: Counter,
+    pub(crate) lane_waiting: Gauge,
+    pub(crate) holds: Gauge,
+    pub(crate) skus: Gauge,
+    pub(crate) clock_offset: Gauge,
+    pub(crate) connections: Gauge,
+    pub(crate) drift: Gauge,
+    pub(crate) ready: Gauge,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut registry = Registry::with_prefix("holdfast");
+        let buckets = || Histogram::new([0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0]);
+        let metrics = Self {
+            answers: Family::default(),
+            seconds: Family::new_with_constructor(buckets),
+            expired: Counter::default(),
+            lane_waiting: Gauge::default(),
+            holds: Gauge::default(),
+            skus: Gauge::default(),
+            clock_offset: Gauge::default(),
+            connections: Gauge::default(),
+            drift: Gauge::default(),
+            ready: Gauge::default(),
+            registry: Registry::default(),
+        };
+        registry.register("http_answers", "Answers by route and status", metrics.answers.clone());
+        registry.register_with_unit(
+            "http_request_duration",
+            "Time from the headers to the answer",
+            Unit::Seconds,
+            metrics.seconds.clone(),
+        );
+        registry.register("expired_holds", "Holds expired by the janitor", metrics.expired.clone());
+        registry.register("lane_waiting_requests", "Requests waiting in the lane", metrics.lane_waiting.clone());
+        registry.register("holds", "Holds that claim units, or did until they lapsed", metrics.holds.clone());
+        registry.register("skus", "SKUs known", metrics.skus.clone());
+        let offset = "How far the wall clock is ahead of the engine's clock, in milliseconds";
+        registry.register("clock_offset_milliseconds", offset, metrics.clock_offset.clone());
+        registry.register("http_connections", "Open connections", metrics.connections.clone());
+        registry.register("audit_drift", "Differences found by the last audit", metrics.drift.clone());
+        registry.register("ready", "1 when requests can be served", metrics.ready.clone());
+        Self { registry, ..metrics }
+    }
+
+    pub(crate) fn answered(&self, route: &'static str, status: u16, took: Duration) {
+        self.answers.get_or_create(&Answered { route, status }).inc();
+        self.seconds.get_or_create(&Route { route }).observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing into a string cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}

@@ -1,0 +1,230 @@
+//! Errors as RFC 9457 problems: one place that gives every code its status and its title.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use holdfast_domain::{Refusal, Short, Sku};
+use holdfast_engine::EngineError;
+use serde_json::{Map, Value, json};
+
+/// Seconds after which a request that met a failure may be repeated.
+const RETRY_AFTER: u64 = 1;
+
+/// An answer that is not what was asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Problem {
+    code: &'static str,
+    detail: String,
+    extra: Map<String, Value>,
+}
+
+/// Code, status, title. Every code that can be answered is here.
+const CODES: &[(&str, u16, &str)] = &[
+    ("invalid_request", 422, "The request is not valid"),
+    ("body_too_large", 413, "The body is too large"),
+    ("unsupported_media_type", 415, "The content type is not supported"),
+    ("request_timeout", 408, "The request took too long to arrive"),
+    ("unauthenticated", 401, "No valid API key"),
+    ("forbidden", 403, "The API key may not do this"),
+    ("not_found", 404, "There is no such thing"),
+    ("method_not_allowed", 405, "The method is not allowed here"),
+    ("idempotency_key_reused", 422, "The idempotency key was used for another request"),
+    ("version_mismatch", 412, "The version is not the expected one"),
+    ("already_confirmed", 409, "The order is confirmed already"),
+    ("order_conflict", 409, "The order has a live hold for another cart"),
+    ("hold_expired", 410, "The hold has lapsed or was released"),
+    ("extension_limit", 409, "The hold would live too long"),
+    ("unknown_sku", 422, "A SKU is unknown"),
+    ("customer_required", 422, "A SKU is limited per customer, and no customer was named"),
+    ("customer_limit", 409, "The customer's limit is reached"),
+    ("sold_out", 409, "Not enough is available"),
+    ("stock_gone", 409, "The hold had lapsed and its units are gone"),
+    ("return_exceeds_order", 409, "More would be returned than was bought"),
+    ("total_below_committed", 409, "The total is below what is held and sold"),
+    ("insufficient_available", 409, "Not enough is available"),
+    ("total_too_large", 409, "The total would be too large"),
+    ("stock_in_use", 409, "Units of the SKU are held or sold"),
+    ("overloaded", 503, "Too many requests are waiting"),
+    ("engine_unavailable", 503, "The engine is unavailable; nothing was done"),
+    ("outcome_unknown", 503, "The outcome is unknown; repeat the same request, it is safe"),
+    ("stopping", 503, "The server is stopping"),
+];
+
+impl Problem {
+    pub(crate) fn new(code: &'static str, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into(), extra: Map::new() }
+    }
+
+    /// A 422 with the places that are wrong: JSON pointer and what is wrong there.
+    pub(crate) fn invalid(errors: &[(String, String)]) -> Self {
+        let detail = match errors {
+            [(pointer, what)] if pointer.is_empty() => what.clone(),
+            [(pointer, what)] => format!("{pointer}: {what}"),
+            _ => format!("{} places are not valid; see errors", errors.len()),
+        };
+        let listed: Vec<Value> = errors.iter().map(|(p, d)| json!({"pointer": p, "detail": d})).collect();
+        Self::new("invalid_request", detail).with("errors", Value::Array(listed))
+    }
+
+    fn with(mut self, name: &str, value: Value) -> Self {
+        self.extra.insert(name.to_owned(), value);
+        self
+    }
+
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        let known = CODES.iter().find(|(code, ..)| *code == self.code);
+        known.and_then(|(_, status, _)| StatusCode::from_u16(*status).ok()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    fn title(&self) -> &'static str {
+        CODES.iter().find(|(code, ..)| *code == self.code).map_or("Error", |(.., title)| title)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response<Body> {
+        let status = self.status();
+        let mut body = Map::new();
+        body.insert("type".into(), format!("urn:holdfast:problem:{}", self.code).into());
+        body.insert("title".into(), self.title().into());
+        body.insert("status".into(), status.as_u16().into());
+        body.insert("code".into(), self.code.into());
+        body.insert("detail".into(), self.detail.into());
+        body.extend(self.extra);
+        let mut response = Response::new(Body::from(Value::Object(body).to_string()));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        match status {
+            StatusCode::SERVICE_UNAVAILABLE => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER));
+            }
+            StatusCode::UNAUTHORIZED => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            // What is left of a body that is not read would be taken for the next request.
+            StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT => {
+                headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+fn shorts(items: &[Short]) -> Value {
+    let one = |s: &Short| json!({"sku": s.sku.as_str(), "requested": s.requested, "available": s.available});
+    items.iter().map(one).collect()
+}
+
+fn names(skus: &[Sku]) -> String {
+    skus.iter().map(|s| format!("{:?}", s.as_str())).collect::<Vec<_>>().join(", ")
+}
+
+fn list(skus: &[Sku]) -> Value {
+    skus.iter().map(|s| Value::from(s.as_str())).collect()
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let code = refusal.code();
+        let new = |detail: &str| Self::new(code, detail);
+        match refusal {
+            Refusal::NotFound => new("nothing is known under this name"),
+            Refusal::KeyReused => new("use a fresh Idempotency-Key for another request"),
+            Refusal::VersionMismatch(None) => new("the SKU does not exist, so it has no version"),
+            Refusal::VersionMismatch(Some(version)) => {
+                new(&format!("the version is {version}; read the SKU again")).with("version", version.into())
+            }
+            Refusal::AlreadyConfirmed => new("nothing was changed"),
+            Refusal::OrderConflict => new("the live hold was left as it is; change or release it, or use another order_id"),
+            Refusal::HoldExpired => new("take a new hold"),
+            Refusal::ExtensionLimit => new("the deadline was left as it is; take a new hold instead"),
+            Refusal::UnknownSku(skus) => new(&format!("unknown: {}", names(&skus))).with("skus", list(&skus)),
+            Refusal::CustomerRequired(skus) => {
+                new(&format!("tell customer_id for {}", names(&skus))).with("skus", list(&skus))
+            }
+            Refusal::CustomerLimit { sku, limit, has, requested } => {
+                new(&format!("at most {limit} of {:?} per customer; {has} held or bought, {requested} asked", sku.as_str()))
+                    .with("sku", sku.as_str().into())
+                    .with("limit_per_customer", limit.into())
+                    .with("has", has.into())
+                    .with("requested", requested.into())
+            }
+            Refusal::SoldOut { items, may_return } => new("nothing was held")
+                .with("items", shorts(&items))
+                .with("may_return", may_return.into()),
+            Refusal::StockGone(items) => new("nothing was changed; send the money back").with("items", shorts(&items)),
+            Refusal::ReturnExceedsOrder(sku) => {
+                new(&format!("of {:?}", sku.as_str())).with("sku", sku.as_str().into())
+            }
+            Refusal::TotalBelowCommitted(committed) => {
+                new(&format!("{committed} units are held or sold")).with("committed", committed.into())
+            }
+            Refusal::InsufficientAvailable(available) => {
+                new(&format!("{available} units are available")).with("available", available.into())
+            }
+            Refusal::TotalTooLarge => new(&format!("at most {} units in all", holdfast_domain::MAX_TOTAL)),
+            Refusal::StockInUse { held, sold } => {
+                new(&format!("{held} held, {sold} sold")).with("held", held.into()).with("sold", sold.into())
+            }
+        }
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Self {
+        let (code, detail) = match &error {
+            EngineError::Overloaded => ("overloaded", "nothing was done; repeat the request a little later"),
+            EngineError::Unavailable(_) | EngineError::Corrupt(_) => ("engine_unavailable", "repeat the request a little later"),
+            EngineError::Unknown(_) => ("outcome_unknown", "it may have been done"),
+        };
+        if !matches!(error, EngineError::Overloaded) {
+            tracing::error!(%error, code, "the engine failed");
+        }
+        Self::new(code, detail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_refusal_has_a_status_of_its_own() {
+        let sku = Sku::new("a").unwrap();
+        let all = [
+            (Refusal::NotFound, 404),
+            (Refusal::KeyReused, 422),
+            (Refusal::VersionMismatch(None), 412),
+            (Refusal::AlreadyConfirmed, 409),
+            (Refusal::OrderConflict, 409),
+            (Refusal::HoldExpired, 410),
+            (Refusal::ExtensionLimit, 409),
+            (Refusal::UnknownSku(vec![sku.clone()]), 422),
+            (Refusal::CustomerRequired(vec![sku.clone()]), 422),
+            (Refusal::CustomerLimit { sku: sku.clone(), limit: 1, has: 1, requested: 1 }, 409),
+            (Refusal::SoldOut { items: vec![], may_return: false }, 409),
+            (Refusal::StockGone(vec![]), 409),
+            (Refusal::ReturnExceedsOrder(sku), 409),
+            (Refusal::TotalBelowCommitted(1), 409),
+            (Refusal::InsufficientAvailable(1), 409),
+            (Refusal::TotalTooLarge, 409),
+            (Refusal::StockInUse { held: 1, sold: 0 }, 409),
+        ];
+        for (refusal, status) in all {
+            assert_eq!(Problem::from(refusal.clone()).status().as_u16(), status, "{refusal:?}");
+        }
+        let failure = Problem::from(EngineError::Unavailable("/secret/path: SQL".into()));
+        assert_eq!(failure.status().as_u16(), 503);
+        assert!(!failure.detail().contains("secret"), "causes are for logs only");
+    }
+}

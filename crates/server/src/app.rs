@@ -12,7 +12,7 @@ use axum::http::{HeaderName, HeaderValue, Response, header};
 use axum::response::IntoResponse;
 use holdfast_domain::{Command, Outcome, Refusal};
 use holdfast_engine::clock::{monotonic, random_seed};
-use holdfast_engine::{AuditReport, Engine, Lanes};
+use holdfast_engine::{AuditReport, Engine, EngineError, Lanes};
 use serde::Serialize;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -61,7 +61,10 @@ impl App {
 
     /// As [`App::submit`], for callers that look at the refusal themselves.
     pub(crate) async fn decide(&self, command: Command) -> Result<Result<Outcome, Refusal>, Problem> {
-        self.lanes.submit(command).await.map_err(Problem::from)
+        match tokio::time::timeout(self.config.request_timeout, self.lanes.submit(command)).await {
+            Ok(answered) => answered.map_err(Problem::from),
+            Err(_) => Err(EngineError::Unknown("the lane did not answer in time".into()).into()),
+        }
     }
 
     /// Runs an audit and keeps its report.
@@ -95,12 +98,7 @@ impl App {
         let checked = self.keys.check(request.method(), request.uri().path(), request.headers());
         let mut response = match checked {
             Err(problem) => problem.into_response(),
-            // An import is bounded by its own pace.
-            Ok(()) if route == api::IMPORT => router.oneshot(request).await?,
-            Ok(()) => match tokio::time::timeout(self.config.request_timeout, router.oneshot(request)).await {
-                Ok(response) => response?,
-                Err(_) => Problem::new("request_timeout", "send the whole request faster").into_response(),
-            },
+            Ok(()) => router.oneshot(request).await?,
         };
         let took = start.elapsed();
         let status = response.status();

@@ -1,5 +1,6 @@
 //! Reading requests: strict JSON, strict queries, bounded bodies. What is wrong is told with its place.
 
+use crate::app::Shared;
 use crate::problem::Problem;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::CONTENT_TYPE;
@@ -8,6 +9,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
 use serde_path_to_error::Segment;
+use std::time::Duration;
 
 /// The most bytes of a JSON body.
 pub(crate) const BODY_LIMIT: usize = 256 << 10;
@@ -15,26 +17,26 @@ pub(crate) const BODY_LIMIT: usize = 256 << 10;
 /// The whole body of a request that must carry JSON.
 pub(crate) struct JsonBytes(pub(crate) Vec<u8>);
 
-impl<S: Send + Sync> FromRequest<S> for JsonBytes {
+impl FromRequest<Shared> for JsonBytes {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &Shared) -> Result<Self, Problem> {
         if !has_json_type(request.headers()) {
             return Err(Problem::new("unsupported_media_type", "send Content-Type: application/json"));
         }
-        read_all(request).await.map(Self)
+        read_all(request, app.config.request_timeout).await.map(Self)
     }
 }
 
 /// The whole body of a request that may carry JSON; no bytes at all are fine, whatever the content type.
 pub(crate) struct MaybeJsonBytes(pub(crate) Option<Vec<u8>>);
 
-impl<S: Send + Sync> FromRequest<S> for MaybeJsonBytes {
+impl FromRequest<Shared> for MaybeJsonBytes {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &Shared) -> Result<Self, Problem> {
         let is_json = has_json_type(request.headers());
-        let bytes = read_all(request).await?;
+        let bytes = read_all(request, app.config.request_timeout).await?;
         match (bytes.is_empty(), is_json) {
             (true, _) => Ok(Self(None)),
             (false, true) => Ok(Self(Some(bytes))),
@@ -49,14 +51,18 @@ fn has_json_type(headers: &HeaderMap) -> bool {
     essence.eq_ignore_ascii_case("application/json")
 }
 
-async fn read_all(request: Request) -> Result<Vec<u8>, Problem> {
+async fn read_all(request: Request, within: Duration) -> Result<Vec<u8>, Problem> {
     let too_large = || Problem::new("body_too_large", format!("at most {BODY_LIMIT} bytes"));
     let announced = request.headers().get(axum::http::header::CONTENT_LENGTH);
     let announced = announced.and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<u64>().ok());
     if announced.is_some_and(|length| length > BODY_LIMIT as u64) {
         return Err(too_large());
     }
-    match Limited::new(request.into_body(), BODY_LIMIT).collect().await {
+    let whole = Limited::new(request.into_body(), BODY_LIMIT).collect();
+    let Ok(whole) = tokio::time::timeout(within, whole).await else {
+        return Err(Problem::new("request_timeout", "send the whole request faster"));
+    };
+    match whole {
         Ok(collected) => Ok(collected.to_bytes().into()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
         Err(_) => Err(Problem::new("invalid_request", "the body could not be read to its end")),

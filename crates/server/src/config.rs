@@ -181,7 +181,7 @@ pub struct Config {
     pub max_connections: usize,
     /// How long a client may take to send its headers, and an idle connection may stay.
     pub header_timeout: Duration,
-    /// How long a request may take in all, its body included.
+    /// How long a body may take to arrive, and how long its answer may take after that.
     pub request_timeout: Duration,
     /// How long what is in flight may take after a stop.
     pub drain_timeout: Duration,

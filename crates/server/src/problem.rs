@@ -5,7 +5,9 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use holdfast_domain::{Refusal, Short, Sku};
 use holdfast_engine::EngineError;
-use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 
 /// Seconds after which a request that met a failure may be repeated.
 const RETRY_AFTER: u64 = 1;
@@ -14,8 +16,8 @@ const RETRY_AFTER: u64 = 1;
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
     code: &'static str,
-    detail: String,
-    extra: Map<String, Value>,
+    detail: Cow<'static, str>,
+    extra: Vec<(&'static str, Box<RawValue>)>,
 }
 
 /// Code, status, title. Every code that can be answered is here.
@@ -51,8 +53,8 @@ const CODES: &[(&str, u16, &str)] = &[
 ];
 
 impl Problem {
-    pub(crate) fn new(code: &'static str, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), extra: Map::new() }
+    pub(crate) fn new(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, detail: detail.into(), extra: Vec::new() }
     }
 
     /// A 422 with the places that are wrong: JSON pointer and what is wrong there.
@@ -62,12 +64,15 @@ impl Problem {
             [(pointer, what)] => format!("{pointer}: {what}"),
             _ => format!("{} places are not valid; see errors", errors.len()),
         };
-        let listed: Vec<Value> = errors.iter().map(|(p, d)| json!({"pointer": p, "detail": d})).collect();
-        Self::new("invalid_request", detail).with("errors", Value::Array(listed))
+        let listed: Vec<Place<'_>> = errors.iter().map(|(pointer, detail)| Place { pointer, detail }).collect();
+        Self::new("invalid_request", detail).with("errors", &listed)
     }
 
-    fn with(mut self, name: &str, value: Value) -> Self {
-        self.extra.insert(name.to_owned(), value);
+    fn with(mut self, name: &'static str, value: &(impl Serialize + ?Sized)) -> Self {
+        match to_raw_value(value) {
+            Ok(value) => self.extra.push((name, value)),
+            Err(error) => tracing::error!(%error, name, "a member of a problem could not be written"),
+        }
         self
     }
 
@@ -89,17 +94,26 @@ impl Problem {
     }
 }
 
+impl Serialize for Problem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", &format_args!("urn:holdfast:problem:{}", self.code))?;
+        map.serialize_entry("title", self.title())?;
+        map.serialize_entry("status", &self.status().as_u16())?;
+        map.serialize_entry("code", self.code)?;
+        map.serialize_entry("detail", &self.detail)?;
+        for (name, value) in &self.extra {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response<Body> {
         let status = self.status();
-        let mut body = Map::new();
-        body.insert("type".into(), format!("urn:holdfast:problem:{}", self.code).into());
-        body.insert("title".into(), self.title().into());
-        body.insert("status".into(), status.as_u16().into());
-        body.insert("code".into(), self.code.into());
-        body.insert("detail".into(), self.detail.into());
-        body.extend(self.extra);
-        let mut response = Response::new(Body::from(Value::Object(body).to_string()));
+        // Strings and numbers can always be written.
+        let mut response = Response::new(Body::from(serde_json::to_vec(&self).unwrap_or_default()));
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -120,61 +134,78 @@ impl IntoResponse for Problem {
     }
 }
 
-fn shorts(items: &[Short]) -> Value {
-    let one = |s: &Short| json!({"sku": s.sku.as_str(), "requested": s.requested, "available": s.available});
-    items.iter().map(one).collect()
+/// A place in a request, and what is wrong there.
+#[derive(serde::Serialize)]
+struct Place<'a> {
+    pointer: &'a str,
+    detail: &'a str,
+}
+
+#[derive(serde::Serialize)]
+struct ShortView<'a> {
+    sku: &'a str,
+    requested: u64,
+    available: u64,
+}
+
+fn shorts(items: &[Short]) -> Vec<ShortView<'_>> {
+    items
+        .iter()
+        .map(|s| ShortView { sku: s.sku.as_str(), requested: s.requested, available: s.available })
+        .collect()
 }
 
 fn names(skus: &[Sku]) -> String {
     skus.iter().map(|s| format!("{:?}", s.as_str())).collect::<Vec<_>>().join(", ")
 }
 
-fn list(skus: &[Sku]) -> Value {
-    skus.iter().map(|s| Value::from(s.as_str())).collect()
+fn list(skus: &[Sku]) -> Vec<&str> {
+    skus.iter().map(Sku::as_str).collect()
 }
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let code = refusal.code();
-        let new = |detail: &str| Self::new(code, detail);
+        let new = |detail: &'static str| Self::new(code, detail);
+        let told = |detail: String| Self::new(code, detail);
         match refusal {
             Refusal::NotFound => new("nothing is known under this name"),
             Refusal::KeyReused => new("use a fresh Idempotency-Key for another request"),
             Refusal::VersionMismatch(None) => new("the SKU does not exist, so it has no version"),
             Refusal::VersionMismatch(Some(version)) => {
-                new(&format!("the version is {version}; read the SKU again")).with("version", version.into())
+                told(format!("the version is {version}; read the SKU again")).with("version", &version)
             }
             Refusal::AlreadyConfirmed => new("nothing was changed"),
             Refusal::OrderConflict => new("the live hold was left as it is; change or release it, or use another order_id"),
             Refusal::HoldExpired => new("take a new hold"),
             Refusal::ExtensionLimit => new("the deadline was left as it is; take a new hold instead"),
-            Refusal::UnknownSku(skus) => new(&format!("unknown: {}", names(&skus))).with("skus", list(&skus)),
+            Refusal::UnknownSku(skus) => told(format!("unknown: {}", names(&skus))).with("skus", &list(&skus)),
             Refusal::CustomerRequired(skus) => {
-                new(&format!("tell customer_id for {}", names(&skus))).with("skus", list(&skus))
+                told(format!("tell customer_id for {}", names(&skus))).with("skus", &list(&skus))
             }
             Refusal::CustomerLimit { sku, limit, has, requested } => {
-                new(&format!("at most {limit} of {:?} per customer; {has} held or bought, {requested} asked", sku.as_str()))
-                    .with("sku", sku.as_str().into())
-                    .with("limit_per_customer", limit.into())
-                    .with("has", has.into())
-                    .with("requested", requested.into())
+                told(format!("at most {limit} of {:?} per customer; {has} held or bought, {requested} asked", sku.as_str()))
+                    .with("sku", sku.as_str())
+                    .with("limit_per_customer", &limit)
+                    .with("has", &has)
+                    .with("requested", &requested)
             }
             Refusal::SoldOut { items, may_return } => new("nothing was held")
-                .with("items", shorts(&items))
-                .with("may_return", may_return.into()),
-            Refusal::StockGone(items) => new("nothing was changed; send the money back").with("items", shorts(&items)),
+                .with("items", &shorts(&items))
+                .with("may_return", &may_return),
+            Refusal::StockGone(items) => new("nothing was changed; send the money back").with("items", &shorts(&items)),
             Refusal::ReturnExceedsOrder(sku) => {
-                new(&format!("of {:?}", sku.as_str())).with("sku", sku.as_str().into())
+                told(format!("of {:?}", sku.as_str())).with("sku", sku.as_str())
             }
             Refusal::TotalBelowCommitted(committed) => {
-                new(&format!("{committed} units are held or sold")).with("committed", committed.into())
+                told(format!("{committed} units are held or sold")).with("committed", &committed)
             }
             Refusal::InsufficientAvailable(available) => {
-                new(&format!("{available} units are available")).with("available", available.into())
+                told(format!("{available} units are available")).with("available", &available)
             }
-            Refusal::TotalTooLarge => new(&format!("at most {} units in all", holdfast_domain::MAX_TOTAL)),
+            Refusal::TotalTooLarge => told(format!("at most {} units in all", holdfast_domain::MAX_TOTAL)),
             Refusal::StockInUse { held, sold } => {
-                new(&format!("{held} held, {sold} sold")).with("held", held.into()).with("sold", sold.into())
+                told(format!("{held} held, {sold} sold")).with("held", &held).with("sold", &sold)
             }
         }
     }

@@ -4,7 +4,7 @@ use super::api::Api;
 use super::args::Args;
 use super::check::{Promised, Verdict, check};
 use super::everyday::{PLENTY, names};
-use super::load::{Plan, Target, run};
+use super::load::{Fill, Plan, Target, fill, run};
 use super::progress::Progress;
 use super::report::Report;
 use super::rows::{Ratio, Row, grouped};
@@ -32,13 +32,10 @@ pub(super) async fn lapse(args: &Args, target: &Target, report: &mut Report) -> 
     let skus = names("LAPSE", 1);
     api.create(&skus, PLENTY).await?;
     let holds = |until| Shape::holds(&skus, Life::Until(until), args.random_order_ids);
-    let plan = |shape, clients, requests| Plan {
-        shape,
-        clients,
+    let load = |holds| Fill {
+        holds,
+        clients: FILLERS,
         threads: args.threads,
-        rate: None,
-        phases: vec![],
-        requests: Some(requests),
     };
     // The first few tell how long the others will take, and so when all of them can lapse.
     let all = args.lapse_holds as u64;
@@ -47,10 +44,10 @@ pub(super) async fn lapse(args: &Args, target: &Target, report: &mut Report) -> 
     let trial = names("TRIAL", 1);
     api.create(&trial, PLENTY).await?;
     let trial = Shape::holds(&trial, Life::Until(far), args.random_order_ids);
-    let tried = run(target, &plan(trial, FILLERS, some), &progress).await?;
+    let tried = fill(target, trial, load(some), &progress).await?;
     let expected = tried.spent.mul_f64(all as f64 / some as f64);
     let moment = monotonic() + expected.mul_f64(1.3) + Duration::from_secs(CALM + 4);
-    let filled = run(target, &plan(holds(moment), FILLERS, all), &progress).await?;
+    let filled = fill(target, holds(moment), load(all), &progress).await?;
     let left = moment.saturating_duration_since(monotonic());
     if left < Duration::from_secs(5) {
         return Err("making the holds took longer than its first part promised; run it again".into());

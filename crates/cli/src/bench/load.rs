@@ -7,6 +7,7 @@ use super::progress::Progress;
 use super::shape::Shape;
 use super::tally::Tally;
 use super::worker::Worker;
+use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -101,6 +102,50 @@ pub(super) async fn run(target: &Target, plan: &Plan, progress: &Progress) -> Re
         }
     }
     sum.ok_or_else(|| "no load generator ran".into())
+}
+
+/// Makes so many holds as fast as these clients can. All of them must be accepted.
+pub(super) async fn fill(target: &Target, shape: Shape, load: Fill, progress: &Progress) -> Result<Tally, String> {
+    let Fill {
+        holds,
+        clients,
+        threads,
+    } = load;
+    let plan = Plan {
+        shape,
+        clients,
+        threads,
+        rate: None,
+        phases: vec![],
+        requests: Some(holds),
+    };
+    let tally = run(target, &plan, progress).await?;
+    if tally.accepted_in_all() == holds {
+        return Ok(tally);
+    }
+    let mut answers = String::new();
+    for phase in &tally.phases {
+        let _ = write!(
+            answers,
+            " {} refused, others by status: {:?}",
+            phase.refused, phase.errors
+        );
+    }
+    Err(format!(
+        "of {holds} holds only {} were accepted:{answers}",
+        tally.accepted_in_all()
+    ))
+}
+
+/// How many holds to make, and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fill {
+    /// How many.
+    pub(super) holds: u64,
+    /// Connections.
+    pub(super) clients: usize,
+    /// Threads that drive them.
+    pub(super) threads: usize,
 }
 
 fn drive(target: &Target, plan: &Plan, shared: &Arc<Shared>) -> Result<Tally, String> {

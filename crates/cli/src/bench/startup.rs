@@ -4,7 +4,7 @@ use super::api::Api;
 use super::args::Args;
 use super::check::{Promised, Verdict, check};
 use super::everyday::{PLENTY, names};
-use super::load::{Plan, run};
+use super::load::{Fill, fill};
 use super::progress::Progress;
 use super::report::Report;
 use super::rows::{Ratio, grouped};
@@ -16,8 +16,8 @@ use std::time::Duration;
 
 /// Connections that make the holds.
 const FILLERS: usize = 256;
-/// No hold may lapse while this runs; the longest lifetime that a server allows by default.
-const TTL: u32 = 7200;
+/// No hold may lapse while this runs; the longest that a server allows by default.
+const TTL: u32 = 3600;
 
 /// Runs it in this folder.
 pub(super) async fn startup(args: &Args, data: &Path, report: &mut Report) -> Result<Verdict, String> {
@@ -29,15 +29,13 @@ pub(super) async fn startup(args: &Args, data: &Path, report: &mut Report) -> Re
     let skus = names("START", args.startup_skus);
     api.create(&skus, PLENTY).await?;
     let before = server.memory();
-    let plan = Plan {
-        shape: Shape::holds(&skus, Life::Seconds(TTL), args.random_order_ids),
+    let shape = Shape::holds(&skus, Life::Seconds(TTL), args.random_order_ids);
+    let load = Fill {
+        holds: args.startup_holds as u64,
         clients: FILLERS,
         threads: args.threads,
-        rate: None,
-        phases: vec![],
-        requests: Some(args.startup_holds as u64),
     };
-    let filled = run(&server.target, &plan, &progress).await?;
+    let filled = fill(&server.target, shape, load, &progress).await?;
     let after = server.memory();
     progress.say("stopping and starting");
     let stopped = server.stop(End::Term).await?;

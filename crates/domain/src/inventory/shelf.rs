@@ -123,7 +123,8 @@ impl Shelf {
                 return None;
             }
             match self.places.get(sku).and_then(|p| p.due.first().copied()) {
-                Some((first, slot)) if first <= now => return Some(slot),
+                // An entry that has become too early must not let its SKU's holds go before older ones of another SKU.
+                Some((first, slot)) if first == *at => return Some(slot),
                 Some((first, _)) => {
                     if let Some(Reverse((_, sku))) = self.next.pop() {
                         self.next.push(Reverse((first, sku)));

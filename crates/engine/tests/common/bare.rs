@@ -53,7 +53,13 @@ impl Bare {
     }
 
     fn new(whole: Option<Inventory>, policy: Policy) -> Self {
-        Self(Mutex::new(State { policy, whole, last: START, made: 0, store: Store::default() }))
+        Self(Mutex::new(State {
+            policy,
+            whole,
+            last: START,
+            made: 0,
+            store: Store::default(),
+        }))
     }
 
     /// Applies on the calling thread.
@@ -109,7 +115,11 @@ impl Store {
                 None => inventory.put_absent(key),
             },
             Key::Order(id) => {
-                for hold in self.holds.values().filter(|h| h.order_id == *id && h.status == HoldStatus::Held) {
+                for hold in self
+                    .holds
+                    .values()
+                    .filter(|h| h.order_id == *id && h.status == HoldStatus::Held)
+                {
                     self.hand_in_hold(hold, inventory);
                 }
                 inventory.put_order(id.clone(), self.order_file(id));
@@ -129,8 +139,12 @@ impl Store {
                 inventory.put_receipt(of.clone(), self.receipts[of].clone());
             }
             Key::Stale => {
-                let mut stale: Vec<_> =
-                    self.payments.iter().filter(|p| p.status == PaymentStatus::Unmatched).cloned().collect();
+                let mut stale: Vec<_> = self
+                    .payments
+                    .iter()
+                    .filter(|p| p.status == PaymentStatus::Unmatched)
+                    .cloned()
+                    .collect();
                 stale.sort_by_key(|p| p.received_at);
                 inventory.put_stale(stale.into_iter().map(|p| (p.clone(), self.jobs_of(&p.key))).collect());
             }
@@ -143,8 +157,16 @@ impl Store {
         let mut reached = BTreeSet::from([first.clone()]);
         let mut open = vec![first.clone()];
         while let Some(sku) = open.pop() {
-            for hold in self.holds.values().filter(|h| h.status == HoldStatus::Held && h.lines.quantity_of(&sku) > 0) {
-                let more = hold.lines.iter().map(|l| l.sku.clone()).filter(|s| reached.insert(s.clone()));
+            for hold in self
+                .holds
+                .values()
+                .filter(|h| h.status == HoldStatus::Held && h.lines.quantity_of(&sku) > 0)
+            {
+                let more = hold
+                    .lines
+                    .iter()
+                    .map(|l| l.sku.clone())
+                    .filter(|s| reached.insert(s.clone()));
                 open.extend(more.collect::<Vec<_>>());
             }
         }
@@ -154,7 +176,12 @@ impl Store {
             }
         }
         let touches = |h: &&Hold| h.lines.iter().any(|l| reached.contains(&l.sku));
-        for hold in self.holds.values().filter(|h| h.status == HoldStatus::Held).filter(touches) {
+        for hold in self
+            .holds
+            .values()
+            .filter(|h| h.status == HoldStatus::Held)
+            .filter(touches)
+        {
             inventory.put_hold(hold.clone());
         }
     }
@@ -169,7 +196,11 @@ impl Store {
     }
 
     fn hand_in_lapsed(&self, now: Time, inventory: &mut Inventory) {
-        for hold in self.holds.values().filter(|h| h.status == HoldStatus::Held && !h.is_live(now)) {
+        for hold in self
+            .holds
+            .values()
+            .filter(|h| h.status == HoldStatus::Held && !h.is_live(now))
+        {
             self.hand_in_hold(hold, inventory);
         }
     }
@@ -180,8 +211,20 @@ impl Store {
         let is_for = |p: &&Payment| p.order == Some(OrderRef::Order(id.clone()));
         OrderFile {
             order: self.orders.get(id).cloned(),
-            latest: self.holds.values().filter(|h| h.order_id == *id).filter(ended).map(|h| h.id).max(),
-            waiting: self.payments.iter().filter(waits).filter(is_for).map(|p| p.key.clone()).collect(),
+            latest: self
+                .holds
+                .values()
+                .filter(|h| h.order_id == *id)
+                .filter(ended)
+                .map(|h| h.id)
+                .max(),
+            waiting: self
+                .payments
+                .iter()
+                .filter(waits)
+                .filter(is_for)
+                .map(|p| p.key.clone())
+                .collect(),
         }
     }
 
@@ -215,7 +258,12 @@ impl Store {
             let job = inventory.job_change(key).unwrap().0.clone();
             let same = |j: &&mut Job| j.payment == key.0 && (j.kind == JobKind::Capture) == key.1;
             match self.jobs.iter_mut().find(same) {
-                Some(known) => *known = Job { created_at: known.created_at, ..job },
+                Some(known) => {
+                    *known = Job {
+                        created_at: known.created_at,
+                        ..job
+                    }
+                }
                 None => self.jobs.push(job),
             }
         }
@@ -223,7 +271,11 @@ impl Store {
             assert!(self.events.insert(event.clone()), "an event is recorded once");
         }
         for (key, used_for) in &changes.receipts {
-            assert_eq!(self.receipts.insert(key.clone(), used_for.clone()), None, "a key is recorded once");
+            assert_eq!(
+                self.receipts.insert(key.clone(), used_for.clone()),
+                None,
+                "a key is recorded once"
+            );
         }
         for (customer, sku, units) in &changes.bought {
             *self.bought.entry((customer.clone(), sku.clone())).or_default() += units;
@@ -233,7 +285,10 @@ impl Store {
 
     fn stock_at(&self, sku: &Sku, now: Time) -> Option<Stock> {
         let mut stock = self.stocks.get(sku)?.clone();
-        let lapsed = self.holds.values().filter(|h| h.status == HoldStatus::Held && !h.is_live(now));
+        let lapsed = self
+            .holds
+            .values()
+            .filter(|h| h.status == HoldStatus::Held && !h.is_live(now));
         let units: u64 = lapsed.map(|h| h.lines.quantity_of(sku)).sum();
         stock.held -= units;
         stock.available += units;
@@ -248,13 +303,26 @@ impl Store {
             let (folded, stock) = (sums.get(sku).copied().unwrap_or_default(), self.stocks.get(sku));
             let counters = stock.map_or([0; 3], |s| [s.available, s.held, s.sold]);
             let expected = [folded.available, folded.held, folded.sold];
-            for (field, (expected, actual)) in ["available", "held", "sold"].into_iter().zip(expected.into_iter().zip(counters)) {
+            for (field, (expected, actual)) in ["available", "held", "sold"]
+                .into_iter()
+                .zip(expected.into_iter().zip(counters))
+            {
                 if expected != actual as i64 {
-                    drift.push(Drift { sku: sku.to_string(), field, expected, actual: actual as i64 });
+                    drift.push(Drift {
+                        sku: sku.to_string(),
+                        field,
+                        expected,
+                        actual: actual as i64,
+                    });
                 }
             }
         }
-        AuditReport { at, skus: self.stocks.len() as u64, entries: self.ledger.len() as u64, drift }
+        AuditReport {
+            at,
+            skus: self.stocks.len() as u64,
+            entries: self.ledger.len() as u64,
+            drift,
+        }
     }
 }
 
@@ -278,9 +346,16 @@ impl Engine for Bare {
 
     async fn stocks(&self, after: Option<&Sku>, limit: usize) -> Result<Page<Stock>, EngineError> {
         let state = self.0.lock();
-        let later = state.store.stocks.keys().filter(|sku| after.is_none_or(|after| *sku > after)).take(limit);
+        let later = state
+            .store
+            .stocks
+            .keys()
+            .filter(|sku| after.is_none_or(|after| *sku > after))
+            .take(limit);
         let items: Vec<_> = later.filter_map(|sku| state.store.stock_at(sku, state.last)).collect();
-        let next = (items.len() == limit).then(|| items.last().map(|s| s.sku.to_string())).flatten();
+        let next = (items.len() == limit)
+            .then(|| items.last().map(|s| s.sku.to_string()))
+            .flatten();
         Ok(Page { items, next })
     }
 
@@ -295,37 +370,61 @@ impl Engine for Bare {
                 && filter.sku.as_ref().is_none_or(|s| h.lines.quantity_of(s) > 0)
                 && filter.status.is_none_or(|s| h.status_at(state.last) == s)
         };
-        Ok(Page { items: state.store.holds.values().filter(asked).cloned().collect(), next: None })
+        Ok(Page {
+            items: state.store.holds.values().filter(asked).cloned().collect(),
+            next: None,
+        })
     }
 
     async fn order(&self, id: &OrderId) -> Result<Option<OrderView>, EngineError> {
         let store = &self.0.lock().store;
-        let Some(order) = store.orders.get(id).cloned() else { return Ok(None) };
-        let payment = store.payments.iter().find(|p| Some(&p.key) == order.payment.as_ref()).cloned();
+        let Some(order) = store.orders.get(id).cloned() else {
+            return Ok(None);
+        };
+        let payment = store
+            .payments
+            .iter()
+            .find(|p| Some(&p.key) == order.payment.as_ref())
+            .cloned();
         Ok(Some(OrderView { order, payment }))
     }
 
     async fn ledger(&self, filter: LedgerFilter, _limit: usize) -> Result<Page<NumberedEntry>, EngineError> {
         let store = &self.0.lock().store;
-        let numbered = store.ledger.iter().enumerate().map(|(n, e)| NumberedEntry { seq: n as u64 + 1, entry: e.clone() });
+        let numbered = store.ledger.iter().enumerate().map(|(n, e)| NumberedEntry {
+            seq: n as u64 + 1,
+            entry: e.clone(),
+        });
         let asked = |n: &NumberedEntry| {
             n.seq > filter.after
                 && filter.sku.as_ref().is_none_or(|s| n.entry.sku.as_ref() == Some(s))
-                && filter.order_id.as_ref().is_none_or(|o| n.entry.order.as_ref() == Some(o))
+                && filter
+                    .order_id
+                    .as_ref()
+                    .is_none_or(|o| n.entry.order.as_ref() == Some(o))
         };
-        Ok(Page { items: numbered.filter(asked).collect(), next: None })
+        Ok(Page {
+            items: numbered.filter(asked).collect(),
+            next: None,
+        })
     }
 
     async fn payments(&self, status: Option<String>, _after: u64, _limit: usize) -> Result<Page<Payment>, EngineError> {
         let store = &self.0.lock().store;
         let asked = |p: &&Payment| status.as_ref().is_none_or(|s| p.status.as_str() == s);
-        Ok(Page { items: store.payments.iter().filter(asked).cloned().collect(), next: None })
+        Ok(Page {
+            items: store.payments.iter().filter(asked).cloned().collect(),
+            next: None,
+        })
     }
 
     async fn refunds(&self, state: Option<String>, _after: u64, _limit: usize) -> Result<Page<Job>, EngineError> {
         let store = &self.0.lock().store;
         let asked = |j: &&Job| j.kind != JobKind::Capture && state.as_ref().is_none_or(|s| j.state.as_str() == s);
-        Ok(Page { items: store.jobs.iter().filter(asked).cloned().collect(), next: None })
+        Ok(Page {
+            items: store.jobs.iter().filter(asked).cloned().collect(),
+            next: None,
+        })
     }
 
     async fn audit(&self) -> Result<AuditReport, EngineError> {
@@ -335,8 +434,18 @@ impl Engine for Bare {
 
     async fn health(&self) -> Health {
         let state = self.0.lock();
-        let holds = state.store.holds.values().filter(|h| h.status == HoldStatus::Held).count() as u64;
-        Health { problem: None, holds, skus: state.store.stocks.len() as u64, clock_offset_ms: 0 }
+        let holds = state
+            .store
+            .holds
+            .values()
+            .filter(|h| h.status == HoldStatus::Held)
+            .count() as u64;
+        Health {
+            problem: None,
+            holds,
+            skus: state.store.stocks.len() as u64,
+            clock_offset_ms: 0,
+        }
     }
 
     fn time(&self) -> Time {

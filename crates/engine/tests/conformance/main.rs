@@ -27,16 +27,25 @@ use std::sync::Arc;
 include!("registry.rs");
 
 async fn bare(policy: Policy) -> Opened {
-    Opened { engine: Arc::new(Bare::whole(policy)), keep: Box::new(()) }
+    Opened {
+        engine: Arc::new(Bare::whole(policy)),
+        keep: Box::new(()),
+    }
 }
 
 async fn bare_in_parts(policy: Policy) -> Opened {
-    Opened { engine: Arc::new(Bare::in_parts(policy)), keep: Box::new(()) }
+    Opened {
+        engine: Arc::new(Bare::in_parts(policy)),
+        keep: Box::new(()),
+    }
 }
 
 async fn embedded(policy: Policy) -> Opened {
     let folder = tempfile::tempdir().unwrap();
-    Opened { engine: Arc::new(Embedded::open_with(folder.path(), policy).unwrap()), keep: Box::new(folder) }
+    Opened {
+        engine: Arc::new(Embedded::open_with(folder.path(), policy).unwrap()),
+        keep: Box::new(folder),
+    }
 }
 
 subject!(inventory, super::bare);

@@ -66,6 +66,7 @@ macro_rules! subject {
                     a_refusal_may_expire_but_not_move_more
                     a_release_of_a_lapsed_hold_says_expired
                     a_sweep_expires_the_oldest_first_and_stops_at_its_limit
+                    a_sweep_expires_the_oldest_first_across_skus
                     a_sweep_leaves_alone_what_was_extended_changed_or_settled
                     once_quiet_nothing_is_stranded
                     a_lapsed_hold_moves_no_units_twice
@@ -104,6 +105,7 @@ macro_rules! subject {
                     the_same_event_settles_once
                     the_same_fact_under_another_event_settles_once
                     the_same_event_twice_in_a_batch_settles_once
+                    an_event_is_seen_once_whatever_it_says_the_second_time
                     a_payment_without_an_order_is_not_ours
                     an_unmatched_payment_is_settled_when_its_hold_appears
                     an_unmatched_payment_of_the_wrong_amount_goes_back

@@ -18,8 +18,6 @@ use utoipa::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 use utoipa_swagger_ui::SwaggerUi;
 
-/// The route that may take longer than others.
-pub(crate) const IMPORT: &str = "import";
 
 /// The most items of a page, and the number when none is asked.
 const MAX_PAGE: usize = 1000;
@@ -84,7 +82,7 @@ pub(crate) fn route_name(path: &str) -> &'static str {
         (Some("v1"), Some("holds"), Some(_), Some("confirm")) => "confirm",
         (Some("v1"), Some("holds"), Some(_), Some("release")) => "release",
         (Some("v1"), Some("holds"), Some(_), Some("extend")) => "extend",
-        (Some("v1"), Some("stock"), Some("import"), None) => IMPORT,
+        (Some("v1"), Some("stock"), Some("import"), None) => "import",
         (Some("v1"), Some("stock"), ..) => "stock",
         (Some("v1"), Some("orders"), ..) => "orders",
         (Some("v1"), Some("ledger"), ..) => "ledger",

@@ -1,0 +1,27 @@
+//! HTTP tests: the real binary on a real port, one file per part of the URL space.
+//!
+//! Tests that look only at SKUs and orders of their own share one server; the others start one. Every server is
+//! stopped by its guard, which checks that it ends well and that its last audit is clean.
+
+#![allow(missing_docs, unreachable_pub)]
+
+mod support;
+
+mod audit;
+mod auth;
+mod bodies;
+mod cli;
+mod clock;
+mod config;
+mod hold_verbs;
+mod holds;
+mod import;
+mod ledger;
+mod numbers;
+mod odd_skus;
+mod orders;
+mod races;
+mod service;
+mod sockets;
+mod stock;
+mod stopping;

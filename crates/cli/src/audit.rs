@@ -39,7 +39,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         for drift in report["drift"].as_array().into_iter().flatten() {
             println!(
                 "drift: {} {}: expected {}, actual {}, difference {}",
-                drift["sku"], drift["field"].as_str().unwrap_or_default(), drift["expected"], drift["actual"], drift["difference"]
+                drift["sku"],
+                drift["field"].as_str().unwrap_or_default(),
+                drift["expected"],
+                drift["actual"],
+                drift["difference"]
             );
         }
         println!("{}", if is_clean { "clean" } else { "NOT clean" });

@@ -15,10 +15,19 @@ pub(crate) fn upload(url: &str, path: &str, key: Option<&str>, body: impl Read, 
     upload_as(url, path, key, "text/csv", body, size)
 }
 
-fn upload_as(url: &str, path: &str, key: Option<&str>, kind: &str, body: impl Read, size: u64) -> Result<Value, String> {
+fn upload_as(
+    url: &str,
+    path: &str,
+    key: Option<&str>,
+    kind: &str,
+    body: impl Read,
+    size: u64,
+) -> Result<Value, String> {
     let host = url
         .strip_prefix("http://")
-        .ok_or_else(|| format!("{url:?} is not supported: the form is http://HOST:PORT (put TLS in front with a proxy)"))?
+        .ok_or_else(|| {
+            format!("{url:?} is not supported: the form is http://HOST:PORT (put TLS in front with a proxy)")
+        })?
         .trim_end_matches('/');
     let address = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
     let failed = |e: std::io::Error| format!("{url}: {e}; is the server running there?");

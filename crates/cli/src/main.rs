@@ -15,7 +15,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Holds stock while shoppers pay. Never sells a unit twice, never strands one.
 #[derive(Parser)]
-#[command(name = "holdfast", version, after_help = "Example:\n  holdfast serve\n  holdfast import stock.csv\n  holdfast audit")]
+#[command(
+    name = "holdfast",
+    version,
+    after_help = "Example:\n  holdfast serve\n  holdfast import stock.csv\n  holdfast audit"
+)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,

@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Parser)]
@@ -78,16 +78,28 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         // The address is taken before the folder is opened: a mistake in either is told before any waiting.
-        let listener = TcpListener::bind(config.listen)
-            .await
+        let listener = listen(config.listen)
             .map_err(|e| format!("cannot listen on {}: {e}; choose another address with --listen", config.listen))?;
         let policy = config.policy.clone();
         let engine = tokio::task::spawn_blocking(move || Embedded::open_with(&data_dir, policy)).await??;
+        // Whoever reads that the service is ready may stop it in the same moment.
+        let stop = stop_signal()?;
         announce(listener.local_addr()?, config.api_keys.is_empty());
-        holdfast_server::serve(config, Arc::new(engine), listener, stop_signal()).await?;
+        holdfast_server::serve(config, Arc::new(engine), listener, stop).await?;
         tracing::info!("stopped");
         Ok(())
     })
+}
+
+/// Connections that arrive together wait here; one that finds no room tries again a whole second later. The system
+/// lowers the number to what it allows.
+const BACKLOG: u32 = 65_535;
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 fn read_file(args: &Args) -> Result<FileConfig, Failure> {
@@ -171,18 +183,13 @@ All calls: http://{address}/docs   Stop: Ctrl-C
     }
 }
 
-async fn stop_signal() {
-    let mut terminate = match signal(SignalKind::terminate()) {
-        Ok(terminate) => terminate,
-        Err(error) => {
-            tracing::error!(%error, "cannot listen for SIGTERM");
-            return std::future::pending().await;
-        }
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
-    }
+/// Listens for the signals that stop the service, from now on; what it returns resolves at the first one.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+    })
 }
 
 /// Thousands of idle connections need thousands of files: use what the system allows.

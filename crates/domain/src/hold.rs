@@ -35,11 +35,9 @@ impl fmt::Display for LinesError {
         match self {
             Self::Empty => f.write_str("must have at least one line"),
             Self::TooMany => write!(f, "must have at most {MAX_LINES} lines"),
-            Self::Quantity(_) => write!(
-                f,
-                "must be an integer from 1 to {}, lines of the same SKU taken together",
-                crate::MAX_QUANTITY
-            ),
+            Self::Quantity(_) => {
+                write!(f, "must be an integer from 1 to {}, lines of the same SKU taken together", crate::MAX_QUANTITY)
+            }
         }
     }
 }

@@ -23,7 +23,7 @@ pub use command::{Command, HoldRequest, SetStock};
 pub use entry::{Counters, Entry, EntryKind, fold};
 pub use hold::{Hold, HoldStatus, Line, Lines, LinesError, MAX_LINES};
 pub use id::HoldId;
-pub use inventory::{Changes, Key, Mark, Inventory, Policy};
+pub use inventory::{Changes, Inventory, Key, Mark, Policy};
 pub use money::{Currency, Money};
 pub use order::{Order, OrderFile, OrderLine, OrderStatus};
 pub use outcome::{Outcome, Settlement};

@@ -106,7 +106,9 @@ mod tests {
 
     #[test]
     fn odd_skus_are_legal() {
-        for odd in ["a/b", "a+b", "100%", "a b", "{x}", "\"'", "🦊", "__proto__", "null", "0017", ".", "..", "É", "e\u{301}"] {
+        for odd in
+            ["a/b", "a+b", "100%", "a b", "{x}", "\"'", "🦊", "__proto__", "null", "0017", ".", "..", "É", "e\u{301}"]
+        {
             assert_eq!(Sku::new(odd).map(|s| s.as_str().to_owned()), Ok(odd.to_owned()));
         }
         assert_ne!(Sku::new("É"), Sku::new("E\u{301}"), "Unicode forms are never folded");

@@ -1,6 +1,6 @@
 //! Values that cannot be bad: whatever is asked, what the constructors let through keeps its promises.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use holdfast_domain::{
     Entry, EntryKind, HoldId, Lines, LinesError, MAX_LINES, MAX_QUANTITY, Sku, TextError, Time, Ttl, fold,

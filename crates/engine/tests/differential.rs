@@ -5,7 +5,7 @@
 //! after another. A failure prints its seed and the fewest steps that still fail. `HOLDFAST_SEED` starts elsewhere and
 //! `HOLDFAST_ROUNDS` goes on for longer.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
 
@@ -14,7 +14,7 @@ use common::dice::Dice;
 use common::invariants::{Everything, check};
 use common::make::START;
 use common::random::{NAMES, REFUSALS, Shop, Step, name};
-use holdfast_engine::domain::{HoldId, Outcome, Policy, Stock, Time};
+use holdfast_engine::domain::{HoldId, Outcome, Policy, Refusal, Stock, Time};
 use holdfast_engine::embedded::Embedded;
 use holdfast_engine::{Answer, Engine, Now};
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,9 +47,7 @@ impl Subject for OnDisk {
 
     fn reopen(&mut self) {
         self.engine = None;
-        self.engine = Some(Arc::new(
-            Embedded::open_with(self.folder.path(), self.policy.clone()).unwrap(),
-        ));
+        self.engine = Some(Arc::new(Embedded::open_with(self.folder.path(), self.policy.clone()).unwrap()));
     }
 }
 
@@ -70,16 +68,9 @@ impl Subject for InParts {
 /// Every engine that has to agree: the place to add another.
 fn subjects(policy: &Policy) -> Vec<Box<dyn Subject>> {
     let folder = tempfile::tempdir().unwrap();
-    let mut on_disk = OnDisk {
-        folder,
-        policy: policy.clone(),
-        engine: None,
-    };
+    let mut on_disk = OnDisk { folder, policy: policy.clone(), engine: None };
     on_disk.reopen();
-    vec![
-        Box::new(on_disk),
-        Box::new(InParts(Arc::new(Bare::in_parts(policy.clone())))),
-    ]
+    vec![Box::new(on_disk), Box::new(InParts(Arc::new(Bare::in_parts(policy.clone()))))]
 }
 
 /// An engine's ids by the number of the hold.
@@ -104,24 +95,14 @@ impl Ids {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(dash) = rest.find('-') {
-            let id = dash
-                .checked_sub(8)
-                .and_then(|from| Some((from, HoldId::parse(rest.get(from..from + 36)?)?)));
-            match id {
-                Some((from, id)) => {
-                    out.push_str(&rest[..from]);
-                    out.push_str(
-                        &self
-                            .numbers
-                            .get(&id)
-                            .map_or("an unknown hold".into(), |n| format!("hold {n}")),
-                    );
-                    rest = &rest[from + 36..];
-                }
-                None => {
-                    out.push_str(&rest[..=dash]);
-                    rest = &rest[dash + 1..];
-                }
+            let id = dash.checked_sub(8).and_then(|from| Some((from, HoldId::parse(rest.get(from..from + 36)?)?)));
+            if let Some((from, id)) = id {
+                out.push_str(&rest[..from]);
+                out.push_str(&self.numbers.get(&id).map_or("an unknown hold".into(), |n| format!("hold {n}")));
+                rest = &rest[from + 36..];
+            } else {
+                out.push_str(&rest[..=dash]);
+                rest = &rest[dash + 1..];
             }
         }
         out + rest
@@ -149,23 +130,17 @@ async fn run(steps: &[Step], policy: &Policy, seen: &mut Seen) {
                 let batch: Vec<_> = asked.iter().map(|ask| ask.resolve(&ids.list)).collect();
                 seen.commands.extend(batch.iter().map(name));
                 let expected = bare.apply_now(batch, now);
-                seen.refusals
-                    .extend(expected.iter().filter_map(|a| a.as_ref().err().map(|r| r.code())));
+                seen.refusals.extend(expected.iter().filter_map(|a| a.as_ref().err().map(Refusal::code)));
                 seen.settlements.extend(expected.iter().filter_map(settlement));
                 for (subject, known) in &mut subjects {
                     let batch = asked.iter().map(|ask| ask.resolve(&known.list)).collect();
                     let answers = subject.engine().apply(batch, Now::At(now)).await.unwrap();
                     known.learn(&answers);
-                    let mut told = Ids {
-                        list: ids.list.clone(),
-                        numbers: ids.numbers.clone(),
-                    };
+                    let mut told = Ids { list: ids.list.clone(), numbers: ids.numbers.clone() };
                     told.learn(&expected);
                     for ((answer, expected), ask) in answers.iter().zip(&expected).zip(asked) {
-                        let (answer, expected) = (
-                            known.told(&format!("{answer:#?}")),
-                            told.told(&format!("{expected:#?}")),
-                        );
+                        let (answer, expected) =
+                            (known.told(&format!("{answer:#?}")), told.told(&format!("{expected:#?}")));
                         assert_eq!(answer, expected, "{} answers {ask:?}", subject.name());
                     }
                     assert_eq!(answers.len(), expected.len());
@@ -196,19 +171,9 @@ async fn compare(bare: &Bare, expected: &Everything, ids: &Ids, subject: &dyn Su
     let mut all = check(&*engine).await;
     let after = engine.time();
     // A reader counts what has lapsed by the engine's own clock as available.
-    let as_of = |now: Time| {
-        all.stocks
-            .iter()
-            .map(|s| bare.stock_at(&s.sku, now))
-            .collect::<Option<Vec<Stock>>>()
-    };
+    let as_of = |now: Time| all.stocks.iter().map(|s| bare.stock_at(&s.sku, now)).collect::<Option<Vec<Stock>>>();
     let stocks = Some(all.stocks.clone());
-    assert!(
-        stocks == as_of(before) || stocks == as_of(after),
-        "{}: {stocks:#?} {:#?}",
-        subject.name(),
-        as_of(before)
-    );
+    assert!(stocks == as_of(before) || stocks == as_of(after), "{}: {stocks:#?} {:#?}", subject.name(), as_of(before));
     all.stocks.clone_from(&expected.stocks);
     let (told, expected) = (known.told(&format!("{all:#?}")), ids.told(&format!("{expected:#?}")));
     if told != expected {
@@ -219,16 +184,11 @@ async fn compare(bare: &Bare, expected: &Everything, ids: &Ids, subject: &dyn Su
 
 /// What went wrong, if anything did.
 fn failure(steps: &[Step], policy: &Policy, seen: &mut Seen) -> Option<String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let result = catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(steps, policy, seen))));
     result.err().map(|panic| match panic.downcast::<String>() {
         Ok(text) => *text,
-        Err(panic) => panic
-            .downcast_ref::<&str>()
-            .map_or("it panicked".into(), |text| (*text).to_owned()),
+        Err(panic) => panic.downcast_ref::<&str>().map_or("it panicked".into(), |text| (*text).to_owned()),
     })
 }
 
@@ -273,9 +233,7 @@ fn policy(seed: u64) -> Policy {
 }
 
 fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable)
-        .ok()
-        .map_or(default, |text| text.parse().unwrap())
+    std::env::var(variable).ok().map_or(default, |text| text.parse().unwrap())
 }
 
 #[test]
@@ -286,12 +244,7 @@ fn every_engine_answers_as_the_rules_do() {
     let is_complete = |seen: &Seen| seen.commands.len() == NAMES.len() && seen.refusals.len() == REFUSALS.len();
     while seed < first + rounds || (!is_complete(&seen) && seed < first + rounds + 100) {
         let policy = policy(seed);
-        let mut shop = Shop {
-            dice: Dice::new(seed),
-            window: 0,
-            reopens: true,
-            deadlines: 0,
-        };
+        let mut shop = Shop { dice: Dice::new(seed), window: 0, reopens: true, deadlines: 0 };
         let steps: Vec<Step> = (0..STEPS)
             .map(|n| {
                 shop.window = n as u64 / 12;
@@ -301,24 +254,12 @@ fn every_engine_answers_as_the_rules_do() {
         if let Some(why) = failure(&steps, &policy, &mut seen) {
             let fewest = shrink(steps, &policy);
             let again = failure(&fewest, &policy, &mut Seen::default()).unwrap_or(why);
-            panic!(
-                "seed {seed}, {} steps under {policy:?}:\n{fewest:#?}\n{again}",
-                fewest.len()
-            );
+            panic!("seed {seed}, {} steps under {policy:?}:\n{fewest:#?}\n{again}", fewest.len());
         }
         seed += 1;
     }
-    println!(
-        "{} seeds, {} steps, settlements {:?}",
-        seed - first,
-        seen.steps,
-        seen.settlements
-    );
+    println!("{} seeds, {} steps, settlements {:?}", seed - first, seen.steps, seen.settlements);
     assert_eq!(seen.commands, BTreeSet::from(NAMES), "every command was met");
     assert_eq!(seen.refusals, BTreeSet::from(REFUSALS), "every refusal was met");
-    assert!(
-        seen.settlements.len() >= 7,
-        "nearly every settlement was met: {:?}",
-        seen.settlements
-    );
+    assert!(seen.settlements.len() >= 7, "nearly every settlement was met: {:?}", seen.settlements);
 }

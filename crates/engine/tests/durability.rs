@@ -4,7 +4,7 @@
 //! The test starts itself again as the child that is killed. The child prints each answer once it has it; the parent
 //! opens what is left and looks for every answer that was printed.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
 
@@ -23,7 +23,7 @@ use std::time::Duration;
 const FOLDER: &str = "HOLDFAST_TEST_KILLED_IN";
 const SEED: &str = "HOLDFAST_TEST_SEED";
 const KILLS: u32 = 220;
-const SHOPPERS: u64 = 64;
+const SHOPPERS: u64 = 32;
 const SKUS: [&str; 3] = ["HOT", "WARM", "COLD"];
 
 #[test]
@@ -37,14 +37,8 @@ fn what_was_answered_survives_kill_9() {
     let mut dice = Dice::new(seed);
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let stock = SKUS
-        .iter()
-        .map(|name| Command::SetStock(set(name, 1_000_000_000)))
-        .collect();
-    Embedded::open(folder.path())
-        .unwrap()
-        .apply_now(stock, Now::Clock)
-        .unwrap();
+    let stock = SKUS.iter().map(|name| Command::SetStock(set(name, 1_000_000_000))).collect();
+    Embedded::open(folder.path()).unwrap().apply_now(stock, Now::Clock).unwrap();
     let start = monotonic();
     let (mut kills, mut all) = (0, Vec::new());
     while kills < KILLS {
@@ -75,22 +69,14 @@ fn what_was_answered_survives_kill_9() {
     assert!(kills >= 200, "{kills} kills");
     assert!(all.len() > 2_000, "only {} answers were checked", all.len());
     for kind in ["held ", "confirmed ", "released ", "paid ", "returned "] {
-        assert!(
-            all.iter().filter(|line| line.starts_with(kind)).count() > 100,
-            "hardly any answer was {kind}"
-        );
+        assert!(all.iter().filter(|line| line.starts_with(kind)).count() > 100, "hardly any answer was {kind}");
     }
 }
 
 /// Starts a child, kills it at a random moment, and gives the answers that it had printed in full.
 fn kill_one(folder: &Path, seed: u64, dice: &mut Dice) -> Vec<String> {
     let mut child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "what_was_answered_survives_kill_9",
-            "--nocapture",
-            "--test-threads=1",
-        ])
+        .args(["--exact", "what_was_answered_survives_kill_9", "--nocapture", "--test-threads=1"])
         .env(FOLDER, folder)
         .env(SEED, seed.to_string())
         .stdout(Stdio::piped())
@@ -105,11 +91,7 @@ fn kill_one(folder: &Path, seed: u64, dice: &mut Dice) -> Vec<String> {
         let mut line = String::new();
         while !line.starts_with("ready") {
             line.clear();
-            assert_ne!(
-                output.read_line(&mut line).unwrap(),
-                0,
-                "the child ended before it served"
-            );
+            assert_ne!(output.read_line(&mut line).unwrap(), 0, "the child ended before it served");
         }
         std::thread::sleep(Duration::from_micros(2_000 + dice.below(40_000)));
     }
@@ -120,11 +102,8 @@ fn kill_one(folder: &Path, seed: u64, dice: &mut Dice) -> Vec<String> {
     std::io::Read::read_to_end(&mut output, &mut printed).unwrap();
     let printed = String::from_utf8(printed).unwrap();
     let whole = printed.rfind('\n').map_or("", |end| &printed[..end]);
-    let is_answer = |line: &&str| {
-        ["held ", "confirmed ", "released ", "paid ", "returned "]
-            .iter()
-            .any(|k| line.starts_with(k))
-    };
+    let is_answer =
+        |line: &&str| ["held ", "confirmed ", "released ", "paid ", "returned "].iter().any(|k| line.starts_with(k));
     whole.lines().filter(is_answer).map(str::to_owned).collect()
 }
 
@@ -139,11 +118,7 @@ async fn find(engine: &Embedded, line: &str) {
     match line.split(' ').next().unwrap() {
         "held" => {}
         "released" => assert_eq!(hold.status, HoldStatus::Released, "{line}"),
-        "confirmed" => assert_eq!(
-            (hold.status, order.unwrap().order.hold_id),
-            (HoldStatus::Confirmed, id),
-            "{line}"
-        ),
+        "confirmed" => assert_eq!((hold.status, order.unwrap().order.hold_id), (HoldStatus::Confirmed, id), "{line}"),
         "returned" => assert_eq!(order.unwrap().order.lines[0].kept(), 0, "{line}"),
         "paid" => assert_eq!(order.unwrap().payment.unwrap().status, PaymentStatus::Settled, "{line}"),
         other => panic!("{other}"),
@@ -151,18 +126,12 @@ async fn find(engine: &Embedded, line: &str) {
 }
 
 fn shop_until_killed(folder: &Path, seed: u64) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let engine: Arc<dyn Engine> = Arc::new(Embedded::open(folder).unwrap());
         let lanes = Lanes::start(engine, &LanesConfig::default()).unwrap();
         println!("\nready");
-        let shoppers: Vec<_> = (0..SHOPPERS)
-            .map(|n| tokio::spawn(shop(lanes.clone(), seed, n)))
-            .collect();
+        let shoppers: Vec<_> = (0..SHOPPERS).map(|n| tokio::spawn(shop(lanes.clone(), seed, n))).collect();
         for shopper in shoppers {
             shopper.await.unwrap();
         }
@@ -181,9 +150,7 @@ async fn shop(lanes: Lanes, seed: u64, shopper: u64) {
     for visit in 0_u64.. {
         let order = format!("{seed:x}-{shopper}-{visit}");
         let asked = [(dice.one_of(&SKUS), 1 + dice.below(3)), (dice.one_of(&SKUS), 1)];
-        let Ok(Outcome::Held { hold, .. }) = submit(&lanes, cart(&order, &asked)).await else {
-            panic!("not held")
-        };
+        let Ok(Outcome::Held { hold, .. }) = submit(&lanes, cart(&order, &asked)).await else { panic!("not held") };
         tell("held", hold.id, &order);
         match dice.below(5) {
             0 => {
@@ -191,15 +158,7 @@ async fn shop(lanes: Lanes, seed: u64, shopper: u64) {
                 tell("released", hold.id, &order);
             }
             1 | 2 => {
-                submit(
-                    &lanes,
-                    Command::Confirm {
-                        hold: hold.id,
-                        payment_ref: None,
-                    },
-                )
-                .await
-                .unwrap();
+                submit(&lanes, Command::Confirm { hold: hold.id, payment_ref: None }).await.unwrap();
                 tell("confirmed", hold.id, &order);
                 let line = hold.lines.iter().next().unwrap();
                 let back = Command::Return {
@@ -214,10 +173,7 @@ async fn shop(lanes: Lanes, seed: u64, shopper: u64) {
             }
             3 => {
                 let settled = submit(&lanes, captured(&format!("pi-{order}")).order(&order)).await;
-                assert!(
-                    matches!(settled, Ok(Outcome::Settled(Settlement::Confirmed(_)))),
-                    "{settled:?}"
-                );
+                assert!(matches!(settled, Ok(Outcome::Settled(Settlement::Confirmed(_)))), "{settled:?}");
                 tell("paid", hold.id, &order);
             }
             _ => {}
@@ -233,13 +189,8 @@ async fn submit(lanes: &Lanes, command: impl Into<Command>) -> Answer {
 fn a_second_opener_is_told_who_has_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     let first = Embedded::open(folder.path()).unwrap();
-    let Err(refused) = Embedded::open(folder.path()) else {
-        panic!("two engines opened one folder")
-    };
-    assert!(
-        matches!(&refused, Failure::InUse(path) if path == folder.path()),
-        "{refused:?}"
-    );
+    let Err(refused) = Embedded::open(folder.path()) else { panic!("two engines opened one folder") };
+    assert!(matches!(&refused, Failure::InUse(path) if path == folder.path()), "{refused:?}");
     assert!(refused.to_string().contains("in use"), "{refused}");
     drop(first);
     Embedded::open(folder.path()).unwrap();
@@ -248,30 +199,17 @@ fn a_second_opener_is_told_who_has_the_folder() {
 #[test]
 fn a_store_of_a_newer_version_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
-    Embedded::open(folder.path())
-        .unwrap()
-        .apply_now(vec![Command::SetStock(set("A", 5))], Now::Clock)
-        .unwrap();
+    Embedded::open(folder.path()).unwrap().apply_now(vec![Command::SetStock(set("A", 5))], Now::Clock).unwrap();
     let file = folder.path().join("holdfast.db");
     let version = |of: i64| {
-        rusqlite::Connection::open(&file)
-            .unwrap()
-            .pragma_update(None, "user_version", of)
-            .unwrap()
+        rusqlite::Connection::open(&file).unwrap().pragma_update(None, "user_version", of).unwrap();
     };
     version(99);
-    let Err(refused) = Embedded::open(folder.path()) else {
-        panic!("a newer store was opened")
-    };
-    assert!(
-        matches!(refused, Failure::Version { found: 99, known: 1 }),
-        "{refused:?}"
-    );
+    let Err(refused) = Embedded::open(folder.path()) else { panic!("a newer store was opened") };
+    assert!(matches!(refused, Failure::Version { found: 99, known: 1 }), "{refused:?}");
     assert!(refused.to_string().contains("version 99"), "{refused}");
     version(1);
     let again = Embedded::open(folder.path()).unwrap();
-    let answers = again
-        .apply_now(vec![cart("O1", &[("A", 5)]).into()], Now::Clock)
-        .unwrap();
+    let answers = again.apply_now(vec![cart("O1", &[("A", 5)]).into()], Now::Clock).unwrap();
     assert!(answers[0].is_ok(), "nothing was lost meanwhile: {answers:?}");
 }

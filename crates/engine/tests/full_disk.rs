@@ -4,7 +4,7 @@
 //! Two full disks: a tiny file system in memory, where the machine lets a test mount one, and a limit on the size of
 //! files, for which the test starts itself again under that limit.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
 
@@ -22,9 +22,7 @@ const LIMITED: &str = "HOLDFAST_TEST_LIMITED_IN";
 /// Fills the disk under the engine, frees it again, and checks what is believed meanwhile.
 async fn fill_and_free(folder: &Path, free: impl FnOnce()) {
     let engine = Embedded::open(folder).unwrap();
-    engine
-        .apply_now(vec![Command::SetStock(set("A", 1_000_000))], Now::Clock)
-        .unwrap();
+    engine.apply_now(vec![Command::SetStock(set("A", 1_000_000))], Now::Clock).unwrap();
     let mut acknowledged = Vec::new();
     let mut batch = 0;
     let error = loop {
@@ -35,20 +33,11 @@ async fn fill_and_free(folder: &Path, free: impl FnOnce()) {
             Err(error) => break error,
         }
     };
-    assert!(
-        matches!(error, EngineError::Unavailable(_) | EngineError::Unknown(_)),
-        "{error:?}"
-    );
-    assert!(
-        engine.health().await.problem.is_some(),
-        "the engine says that it cannot serve"
-    );
+    assert!(matches!(error, EngineError::Unavailable(_) | EngineError::Unknown(_)), "{error:?}");
+    assert!(engine.health().await.problem.is_some(), "the engine says that it cannot serve");
     for refused in batch + 1..batch + 4 {
         let again = hold(&engine, refused).unwrap_err();
-        assert!(
-            matches!(again, EngineError::Unavailable(_) | EngineError::Unknown(_)),
-            "{again:?}"
-        );
+        assert!(matches!(again, EngineError::Unavailable(_) | EngineError::Unknown(_)), "{again:?}");
     }
     free();
     let start = monotonic();
@@ -65,16 +54,11 @@ async fn fill_and_free(folder: &Path, free: impl FnOnce()) {
     check(&engine, &acknowledged).await;
     drop(engine);
     check(&Embedded::open(folder).unwrap(), &acknowledged).await;
-    println!(
-        "{} acknowledged answers found after {batch} batches",
-        acknowledged.len()
-    );
+    println!("{} acknowledged answers found after {batch} batches", acknowledged.len());
 }
 
 fn hold(engine: &Embedded, batch: u32) -> Result<Vec<HoldId>, EngineError> {
-    let carts = (0..16)
-        .map(|n| cart(&format!("O{batch}-{n}"), &[("A", 1)]).into())
-        .collect();
+    let carts = (0..16).map(|n| cart(&format!("O{batch}-{n}"), &[("A", 1)]).into()).collect();
     let answers = engine.apply_now(carts, Now::Clock)?;
     let ids = answers.into_iter().map(|answer| match answer {
         Ok(Outcome::Held { hold, .. }) => hold.id,
@@ -86,19 +70,11 @@ fn hold(engine: &Embedded, batch: u32) -> Result<Vec<HoldId>, EngineError> {
 async fn check(engine: &Embedded, acknowledged: &[HoldId]) {
     assert!(acknowledged.len() > 500, "only {} answers", acknowledged.len());
     for id in acknowledged {
-        assert_eq!(
-            engine.hold(*id).await.unwrap().unwrap().status,
-            HoldStatus::Held,
-            "{id}"
-        );
+        assert_eq!(engine.hold(*id).await.unwrap().unwrap().status, HoldStatus::Held, "{id}");
     }
     assert_eq!(engine.audit().await.unwrap().drift, []);
     let all = common::invariants::everything(engine).await;
-    assert_eq!(
-        all.holds.len(),
-        acknowledged.len(),
-        "a batch that was refused left nothing behind"
-    );
+    assert_eq!(all.holds.len(), acknowledged.len(), "a batch that was refused left nothing behind");
     assert_eq!(all.stocks[0].held, acknowledged.len() as u64);
 }
 
@@ -107,11 +83,7 @@ struct Mounted(PathBuf);
 
 impl Mounted {
     fn new(at: &Path) -> Option<Self> {
-        let done = Program::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=6m", "tmpfs"])
-            .arg(at)
-            .output()
-            .ok()?;
+        let done = Program::new("mount").args(["-t", "tmpfs", "-o", "size=6m", "tmpfs"]).arg(at).output().ok()?;
         done.status.success().then(|| Self(at.to_owned()))
     }
 }
@@ -141,9 +113,7 @@ fn a_file_size_limit_loses_nothing() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         return runtime.block_on(fill_and_free(Path::new(&folder), || {
             let me = std::process::id().to_string();
-            let lifted = Program::new("prlimit")
-                .args(["--pid", &me, "--fsize=unlimited:"])
-                .status();
+            let lifted = Program::new("prlimit").args(["--pid", &me, "--fsize=unlimited:"]).status();
             assert!(lifted.unwrap().success(), "the limit was lifted");
         }));
     }
@@ -162,10 +132,6 @@ fn under_a_file_size_limit() {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success(),
-        "{said}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.contains("acknowledged answers found after"), "{said}");
 }

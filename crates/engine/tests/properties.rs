@@ -1,7 +1,7 @@
 //! The invariants of ARCHITECTURE.md after every step of random shops: commands, payments and time steps thrown at the
 //! bare inventory, whole and in parts. Nothing here waits or touches a disk, so there are many shops.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
 
@@ -20,15 +20,8 @@ use std::future::Future;
 
 /// A step from a seed: a failing case is shrunk by leaving steps out.
 fn step() -> impl Strategy<Value = Step> {
-    let throw = |seed: u64| {
-        Shop {
-            dice: Dice::new(seed),
-            window: seed % 3,
-            reopens: false,
-            deadlines: seed % 64,
-        }
-        .step()
-    };
+    let throw =
+        |seed: u64| Shop { dice: Dice::new(seed), window: seed % 3, reopens: false, deadlines: seed % 64 }.step();
     any::<u64>().prop_map(throw).no_shrink()
 }
 
@@ -51,11 +44,7 @@ struct Run {
 
 impl Run {
     fn new(bare: Bare) -> Self {
-        Self {
-            bare,
-            ids: Vec::new(),
-            now: START,
-        }
+        Self { bare, ids: Vec::new(), now: START }
     }
 
     fn wait(&mut self, ms: i64) {
@@ -79,10 +68,7 @@ impl Run {
 }
 
 fn wait_for<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread()
-        .build()
-        .unwrap()
-        .block_on(future)
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
 /// What one answer promises, whatever came before it.
@@ -92,18 +78,12 @@ fn check_answer(command: &Command, answer: &Answer, now: Time) {
         (Command::Hold(asked), Ok(Outcome::Held { hold, replay })) => {
             assert_eq!((&hold.order_id, &hold.lines), (&asked.order_id, &asked.lines));
             assert!(*replay || hold.created_at == now);
-            assert!(
-                hold.is_live(now) || (!replay && hold.status == HoldStatus::Confirmed),
-                "{hold:?}"
-            );
+            assert!(hold.is_live(now) || (!replay && hold.status == HoldStatus::Confirmed), "{hold:?}");
         }
         (Command::Confirm { hold, .. }, Ok(Outcome::Order(order))) => assert_eq!(order.hold_id, *hold),
         (Command::Release { hold: id }, Ok(Outcome::Hold(hold))) => {
             assert_eq!(hold.id, *id);
-            assert!(
-                matches!(hold.status, HoldStatus::Released | HoldStatus::Expired),
-                "{hold:?}"
-            );
+            assert!(matches!(hold.status, HoldStatus::Released | HoldStatus::Expired), "{hold:?}");
         }
         (Command::Settle(fact), Ok(Outcome::Settled(Settlement::Confirmed(order)))) => {
             assert!(matches!(fact.kind, PaymentKind::Captured | PaymentKind::Authorized));
@@ -115,38 +95,25 @@ fn check_answer(command: &Command, answer: &Answer, now: Time) {
 
 /// Nothing that ended comes back to life, and nothing that was told is untold.
 fn check_history(before: &Everything, after: &Everything) {
-    assert_eq!(
-        before.ledger,
-        after.ledger[..before.ledger.len()],
-        "entries are never changed or deleted"
-    );
+    assert_eq!(before.ledger, after.ledger[..before.ledger.len()], "entries are never changed or deleted");
     for (old, new) in before.holds.iter().zip(&after.holds) {
         assert_eq!(old.id, new.id);
         assert!(
             old.status != HoldStatus::Confirmed || *old == *new || old.payment_ref != new.payment_ref,
             "{old:?} {new:?}"
         );
-        assert!(
-            old.status == HoldStatus::Held || new.status != HoldStatus::Held,
-            "{old:?} {new:?}"
-        );
+        assert!(old.status == HoldStatus::Held || new.status != HoldStatus::Held, "{old:?} {new:?}");
     }
     for (old, new) in before.payments.iter().zip(&after.payments) {
         assert_eq!(old.key, new.key);
         assert!(new.refunded >= old.refunded);
         let has_ended = matches!(old.status, PaymentStatus::Refunded | PaymentStatus::Voided);
-        assert!(
-            !has_ended || new.status == old.status,
-            "a terminal state is never left: {old:?} {new:?}"
-        );
+        assert!(!has_ended || new.status == old.status, "a terminal state is never left: {old:?} {new:?}");
     }
     for (id, old) in &before.orders {
         let new = &after.orders[id];
         assert_eq!(old.order.hold_id, new.order.hold_id);
-        assert!(
-            old.order.payment.is_none() || old.order.payment == new.order.payment,
-            "{old:?} {new:?}"
-        );
+        assert!(old.order.payment.is_none() || old.order.payment == new.order.payment, "{old:?} {new:?}");
     }
 }
 

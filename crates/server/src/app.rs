@@ -72,7 +72,13 @@ impl App {
         let report = self.engine.audit().await?;
         self.metrics.drift.set(report.drift.len() as i64);
         for drift in &report.drift {
-            tracing::error!(sku = drift.sku, field = drift.field, expected = drift.expected, actual = drift.actual, "drift");
+            tracing::error!(
+                sku = drift.sku,
+                field = drift.field,
+                expected = drift.expected,
+                actual = drift.actual,
+                "drift"
+            );
         }
         *self.last_audit.lock().unwrap_or_else(PoisonError::into_inner) = Some(report.clone());
         Ok(report)

@@ -23,7 +23,9 @@ impl Keys {
         let Some(needed) = needed_role(method, path) else { return Ok(()) };
         let role = bearer(headers).and_then(|key| self.0.get(&<[u8; 32]>::from(Sha256::digest(key))));
         match role {
-            None => Err(Problem::new("unauthenticated", "send `Authorization: Bearer <key>` with a key of this server")),
+            None => {
+                Err(Problem::new("unauthenticated", "send `Authorization: Bearer <key>` with a key of this server"))
+            }
             Some(role) if *role < needed => {
                 Err(Problem::new("forbidden", format!("this call needs a key with role {}", name(needed))))
             }

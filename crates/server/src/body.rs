@@ -6,9 +6,12 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::de::DeserializeOwned;
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_path_to_error::Segment;
+use std::fmt;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 /// The most bytes of a JSON body.
@@ -69,9 +72,31 @@ async fn read_all(request: Request, within: Duration) -> Result<Vec<u8>, Problem
     }
 }
 
-/// Parses JSON. Whatever is wrong is answered with a JSON pointer to it.
+/// A JSON object. By itself serde would take a list as well, its values in the order in which the members are declared.
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = Object<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(members)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(Members(PhantomData))
+    }
+}
+
+/// Parses a JSON object. Whatever is wrong is answered with a JSON pointer to it.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
-    serde_json::from_slice(bytes).map_err(|_| explain::<T>(bytes))
+    match serde_json::from_slice(bytes) {
+        Ok(Object(value)) => Ok(value),
+        Err(_) => Err(explain::<Object<T>>(bytes)),
+    }
 }
 
 /// The slow path: parses again to find the place.
@@ -111,6 +136,18 @@ fn escape(member: &str) -> String {
     member.replace('~', "~0").replace('/', "~1")
 }
 
+/// The parameters of a path, percent-decoded.
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let found = axum::extract::Path::from_request_parts(parts, state).await;
+        found.map(|axum::extract::Path(value)| Self(value)).map_err(|e| Problem::new("invalid_request", e.body_text()))
+    }
+}
+
 /// A query string of known members only.
 pub(crate) struct StrictQuery<T>(pub(crate) T);
 
@@ -131,7 +168,11 @@ pub(crate) struct Findings(Vec<(String, String)>);
 
 impl Findings {
     /// The value, or a note of what is wrong with it.
-    pub(crate) fn take<T, E: std::fmt::Display>(&mut self, pointer: impl Into<String>, value: Result<T, E>) -> Option<T> {
+    pub(crate) fn take<T, E: std::fmt::Display>(
+        &mut self,
+        pointer: impl Into<String>,
+        value: Result<T, E>,
+    ) -> Option<T> {
         match value {
             Ok(value) => Some(value),
             Err(error) => {

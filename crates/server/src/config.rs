@@ -72,7 +72,10 @@ impl ApiKey {
             let mut fields = part.trim().splitn(3, ':');
             let mut field = || fields.next().map(str::trim).filter(|f| !f.is_empty());
             let bad = |what: &str| {
-                ConfigError(format!("API key {} {what}; the form is name:role:key with role read, checkout or admin", index + 1))
+                ConfigError(format!(
+                    "API key {} {what}; the form is name:role:key with role read, checkout or admin",
+                    index + 1
+                ))
             };
             let name = field().ok_or_else(|| bad("has no name"))?;
             let role = field().and_then(Role::parse).ok_or_else(|| bad("has no known role"))?;

@@ -5,9 +5,9 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use holdfast_domain::{Refusal, Short, Sku};
 use holdfast_engine::EngineError;
-use std::borrow::Cow;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
+use std::borrow::Cow;
 
 /// Seconds after which a request that met a failure may be repeated.
 const RETRY_AFTER: u64 = 1;
@@ -149,10 +149,7 @@ struct ShortView<'a> {
 }
 
 fn shorts(items: &[Short]) -> Vec<ShortView<'_>> {
-    items
-        .iter()
-        .map(|s| ShortView { sku: s.sku.as_str(), requested: s.requested, available: s.available })
-        .collect()
+    items.iter().map(|s| ShortView { sku: s.sku.as_str(), requested: s.requested, available: s.available }).collect()
 }
 
 fn names(skus: &[Sku]) -> String {
@@ -176,27 +173,28 @@ impl From<Refusal> for Problem {
                 told(format!("the version is {version}; read the SKU again")).with("version", &version)
             }
             Refusal::AlreadyConfirmed => new("nothing was changed"),
-            Refusal::OrderConflict => new("the live hold was left as it is; change or release it, or use another order_id"),
+            Refusal::OrderConflict => {
+                new("the live hold was left as it is; change or release it, or use another order_id")
+            }
             Refusal::HoldExpired => new("take a new hold"),
             Refusal::ExtensionLimit => new("the deadline was left as it is; take a new hold instead"),
             Refusal::UnknownSku(skus) => told(format!("unknown: {}", names(&skus))).with("skus", &list(&skus)),
             Refusal::CustomerRequired(skus) => {
                 told(format!("tell customer_id for {}", names(&skus))).with("skus", &list(&skus))
             }
-            Refusal::CustomerLimit { sku, limit, has, requested } => {
-                told(format!("at most {limit} of {:?} per customer; {has} held or bought, {requested} asked", sku.as_str()))
-                    .with("sku", sku.as_str())
-                    .with("limit_per_customer", &limit)
-                    .with("has", &has)
-                    .with("requested", &requested)
+            Refusal::CustomerLimit { sku, limit, has, requested } => told(format!(
+                "at most {limit} of {:?} per customer; {has} held or bought, {requested} asked",
+                sku.as_str()
+            ))
+            .with("sku", sku.as_str())
+            .with("limit_per_customer", &limit)
+            .with("has", &has)
+            .with("requested", &requested),
+            Refusal::SoldOut { items, may_return } => {
+                new("nothing was held").with("items", &shorts(&items)).with("may_return", &may_return)
             }
-            Refusal::SoldOut { items, may_return } => new("nothing was held")
-                .with("items", &shorts(&items))
-                .with("may_return", &may_return),
             Refusal::StockGone(items) => new("nothing was changed; send the money back").with("items", &shorts(&items)),
-            Refusal::ReturnExceedsOrder(sku) => {
-                told(format!("of {:?}", sku.as_str())).with("sku", sku.as_str())
-            }
+            Refusal::ReturnExceedsOrder(sku) => told(format!("of {:?}", sku.as_str())).with("sku", sku.as_str()),
             Refusal::TotalBelowCommitted(committed) => {
                 told(format!("{committed} units are held or sold")).with("committed", &committed)
             }
@@ -215,7 +213,9 @@ impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         let (code, detail) = match &error {
             EngineError::Overloaded => ("overloaded", "nothing was done; repeat the request a little later"),
-            EngineError::Unavailable(_) | EngineError::Corrupt(_) => ("engine_unavailable", "repeat the request a little later"),
+            EngineError::Unavailable(_) | EngineError::Corrupt(_) => {
+                ("engine_unavailable", "repeat the request a little later")
+            }
             EngineError::Unknown(_) => ("outcome_unknown", "it may have been done"),
         };
         if !matches!(error, EngineError::Overloaded) {

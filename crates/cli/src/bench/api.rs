@@ -56,10 +56,7 @@ pub(super) struct Api {
 impl Api {
     /// For this server.
     pub(super) fn new(target: &Target) -> Self {
-        Self {
-            target: target.clone(),
-            connection: None,
-        }
+        Self { target: target.clone(), connection: None }
     }
 
     /// Whether it serves.
@@ -69,10 +66,7 @@ impl Api {
 
     /// Whether it has the no-op call.
     pub(super) async fn has_noop(&mut self) -> bool {
-        matches!(
-            self.call("POST", "/bench/noop", "application/json", b"{}").await,
-            Ok((200, _))
-        )
+        matches!(self.call("POST", "/bench/noop", "application/json", b"{}").await, Ok((200, _)))
     }
 
     /// Creates SKUs with so many units each.
@@ -80,19 +74,14 @@ impl Api {
         if let [sku] = skus {
             let body = format!("{{\"total\":{total}}}");
             let path = format!("/v1/stock/{}", percent(sku));
-            return self
-                .json::<Stock>("PUT", &path, "application/json", body.as_bytes())
-                .await
-                .map(|_| ());
+            return self.json::<Stock>("PUT", &path, "application/json", body.as_bytes()).await.map(|_| ());
         }
         for part in skus.chunks(IMPORT) {
             let mut table = String::from("sku,total\n");
             for sku in part {
                 let _ = writeln!(table, "{sku},{total}");
             }
-            let done: Imported = self
-                .json("POST", "/v1/stock/import", "text/csv", table.as_bytes())
-                .await?;
+            let done: Imported = self.json("POST", "/v1/stock/import", "text/csv", table.as_bytes()).await?;
             if done.failed > 0 {
                 return Err(format!("the import refused {} of {} SKUs", done.failed, part.len()));
             }
@@ -116,9 +105,7 @@ impl Api {
         }
         let mut after = String::new();
         loop {
-            let page: Page = self
-                .json("GET", &format!("/v1/stock?limit=1000{after}"), "", b"")
-                .await?;
+            let page: Page = self.json("GET", &format!("/v1/stock?limit=1000{after}"), "", b"").await?;
             found.extend(page.items);
             match page.next {
                 Some(next) => after = format!("&after={}", percent(&next)),

@@ -53,13 +53,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", conflicts_with = "data_dir")]
     pub(super) url: Option<String>,
     /// API key for --url
-    #[arg(
-        long,
-        value_name = "KEY",
-        env = "HOLDFAST_KEY",
-        hide_env_values = true,
-        requires = "url"
-    )]
+    #[arg(long, value_name = "KEY", env = "HOLDFAST_KEY", hide_env_values = true, requires = "url")]
     pub(super) key: Option<String>,
     /// Put the temporary data folder into this one, to measure its disk (default: here)
     #[arg(long, value_name = "DIR")]
@@ -132,30 +126,18 @@ impl Args {
                 || self.scenario.contains(&All) && everyday.contains(&s)
                 || s == Hot && self.scenario.contains(&Half)
         };
-        everyday
-            .into_iter()
-            .chain([Lapse, Startup])
-            .filter(|s| asked(*s))
-            .collect()
+        everyday.into_iter().chain([Lapse, Startup]).filter(|s| asked(*s)).collect()
     }
 
     /// The concurrencies asked for, or these.
     pub(super) fn concurrencies(&self, otherwise: &[usize]) -> Vec<usize> {
-        if self.concurrency.is_empty() {
-            otherwise.to_vec()
-        } else {
-            self.concurrency.clone()
-        }
+        if self.concurrency.is_empty() { otherwise.to_vec() } else { self.concurrency.clone() }
     }
 }
 
 fn count(text: &str) -> Result<usize, String> {
     let number = text.replace('_', "").parse::<usize>().map_err(|e| e.to_string())?;
-    if number == 0 {
-        Err("must be at least 1".into())
-    } else {
-        Ok(number)
-    }
+    if number == 0 { Err("must be at least 1".into()) } else { Ok(number) }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -163,10 +145,7 @@ fn duration(text: &str) -> Result<Duration, String> {
         Some(number) => (number, 0.001),
         None => (text.strip_suffix('s').unwrap_or(text), 1.0),
     };
-    let number = number
-        .trim()
-        .parse::<f64>()
-        .map_err(|_| "give it as 5s or 500ms".to_owned())?;
+    let number = number.trim().parse::<f64>().map_err(|_| "give it as 5s or 500ms".to_owned())?;
     Duration::try_from_secs_f64(number * unit).map_err(|e| e.to_string())
 }
 

@@ -57,22 +57,14 @@ impl Verdict {
 
 impl std::fmt::Display for Verdict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "oversold {}, stranded {}, lost {}",
-            self.oversold, self.stranded, self.lost
-        )?;
+        write!(f, "oversold {}, stranded {}, lost {}", self.oversold, self.stranded, self.lost)?;
         if self.in_doubt > 0 {
             write!(f, ", in doubt {}", self.in_doubt)?;
         }
         if self.unchecked > 0 {
             return write!(f, "; NOT ALL COULD BE CHECKED");
         }
-        if self.drift == 0 {
-            f.write_str("; audit clean")
-        } else {
-            write!(f, "; AUDIT FOUND {} DRIFTS", self.drift)
-        }
+        if self.drift == 0 { f.write_str("; audit clean") } else { write!(f, "; AUDIT FOUND {} DRIFTS", self.drift) }
     }
 }
 
@@ -82,10 +74,7 @@ pub(super) async fn check(api: &mut Api, promised: Promised<'_>) -> Result<Verdi
     let verdict = compare(&stocks, promised);
     let audit = api.audit().await?;
     let drift = (audit.drift.len() as u64).max(u64::from(!audit.clean));
-    Ok(Verdict {
-        drift: verdict.drift + drift,
-        ..verdict
-    })
+    Ok(Verdict { drift: verdict.drift + drift, ..verdict })
 }
 
 /// Compares counters with promises.
@@ -116,34 +105,16 @@ mod tests {
     use super::*;
 
     fn found(held: u64, accepted: u64, in_doubt: u64) -> Verdict {
-        let stock = Stock {
-            sku: "S".into(),
-            total: 10,
-            available: 10_u64.saturating_sub(held),
-            held,
-            sold: 0,
-        };
+        let stock = Stock { sku: "S".into(), total: 10, available: 10_u64.saturating_sub(held), held, sold: 0 };
         let skus = ["S".to_owned()];
         let (accepted, in_doubt) = ([accepted], [in_doubt]);
-        compare(
-            &[stock],
-            Promised {
-                skus: &skus,
-                total: 10,
-                accepted: &accepted,
-                in_doubt: &in_doubt,
-                all_live: true,
-            },
-        )
+        compare(&[stock], Promised { skus: &skus, total: 10, accepted: &accepted, in_doubt: &in_doubt, all_live: true })
     }
 
     #[test]
     fn each_way_to_be_wrong_is_told() {
         assert!(found(7, 7, 0).is_good());
-        assert!(
-            found(8, 7, 1).is_good() && found(7, 7, 1).is_good(),
-            "an unknown hold may be there or not"
-        );
+        assert!(found(8, 7, 1).is_good() && found(7, 7, 1).is_good(), "an unknown hold may be there or not");
         assert_eq!(found(9, 7, 1).stranded, 1);
         assert_eq!(found(6, 7, 0).lost, 1);
         assert_eq!(found(10, 12, 0).oversold, 2, "more was promised than there was");

@@ -42,14 +42,7 @@ struct Load {
 impl<'a> Everyday<'a> {
     /// Against this server.
     pub(super) fn new(args: &'a Args, target: &'a Target) -> Self {
-        Self {
-            args,
-            target,
-            api: Api::new(target),
-            rows: Vec::new(),
-            verdict: None,
-            hot: 0.0,
-        }
+        Self { args, target, api: Api::new(target), rows: Vec::new(), verdict: None, hot: 0.0 }
     }
 
     /// Runs one of them.
@@ -68,29 +61,19 @@ impl<'a> Everyday<'a> {
                 Ok(())
             }
             Scenario::Half => {
-                let half = Load {
-                    rate: Some((self.hot / 2.0).max(1.0)),
-                    ..load("half")
-                };
+                let half = Load { rate: Some((self.hot / 2.0).max(1.0)), ..load("half") };
                 self.holds(shape(&names("HALF", 1)), PLENTY, half).await
             }
             Scenario::Soldout => self.holds(shape(&names("NONE", 1)), 0, load("soldout")).await,
             Scenario::Spread => self.holds(shape(&names("SPREAD", 1000)), PLENTY, load("spread")).await,
             Scenario::Cart => {
-                let cart = Shape {
-                    lines: 3..=10,
-                    ..shape(&names("CART", 100))
-                };
+                let cart = Shape { lines: 3..=10, ..shape(&names("CART", 100)) };
                 self.holds(cart, PLENTY, load("cart")).await
             }
             Scenario::Clients => {
                 for clients in self.args.concurrencies(&[64, 256]) {
                     let shape = Shape::holds(&names("K", 1), Life::Seconds(self.args.ttl), self.args.random_order_ids);
-                    let many = Load {
-                        name: format!("clients {clients}"),
-                        clients,
-                        rate: None,
-                    };
+                    let many = Load { name: format!("clients {clients}"), clients, rate: None };
                     self.holds(shape, PLENTY, many).await?;
                 }
                 Ok(())
@@ -104,20 +87,10 @@ impl<'a> Everyday<'a> {
             eprintln!("noop: this server has no POST /bench/noop (start it with HOLDFAST_BENCH=1); left out");
             return Ok(());
         }
-        let shape = Shape {
-            path: "/bench/noop",
-            accepted: 200,
-            ..shape
-        };
+        let shape = Shape { path: "/bench/noop", accepted: 200, ..shape };
         let (plan, progress) = (self.plan(shape, &load), Progress::new(&load.name));
         let tally = run(self.target, &plan, &progress).await?;
-        self.rows.push(Row::new(
-            &load.name,
-            load.clients,
-            load.rate,
-            &tally.phases[1],
-            tally.missed,
-        ));
+        self.rows.push(Row::new(&load.name, load.clients, load.rate, &tally.phases[1], tally.missed));
         Ok(())
     }
 
@@ -138,13 +111,7 @@ impl<'a> Everyday<'a> {
         };
         let verdict = check(&mut self.api, promised).await?;
         self.verdict = Some(self.verdict.unwrap_or_default().and(verdict));
-        self.rows.push(Row::new(
-            &load.name,
-            load.clients,
-            load.rate,
-            &tally.phases[1],
-            tally.missed,
-        ));
+        self.rows.push(Row::new(&load.name, load.clients, load.rate, &tally.phases[1], tally.missed));
         Ok(())
     }
 

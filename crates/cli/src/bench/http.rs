@@ -38,11 +38,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Answer>, String> {
     for header in response.headers.iter() {
         if header.name.eq_ignore_ascii_case("content-length") && length.is_none() {
             let text = std::str::from_utf8(header.value).unwrap_or_default();
-            length = Some(
-                text.trim()
-                    .parse::<usize>()
-                    .map_err(|_| format!("content-length is {text:?}"))?,
-            );
+            length = Some(text.trim().parse::<usize>().map_err(|_| format!("content-length is {text:?}"))?);
         } else if header.name.eq_ignore_ascii_case("connection") {
             close = header.value.eq_ignore_ascii_case(b"close");
         }
@@ -52,12 +48,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Answer>, String> {
         return Err(format!("an answer of {length} bytes"));
     }
     let end = body + length;
-    Ok((bytes.len() >= end).then_some(Answer {
-        status,
-        body,
-        end,
-        close,
-    }))
+    Ok((bytes.len() >= end).then_some(Answer { status, body, end, close }))
 }
 
 /// A kept-alive connection.
@@ -73,11 +64,7 @@ impl Connection {
     pub(super) async fn open(to: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(to).await?;
         stream.set_nodelay(true)?;
-        Ok(Self {
-            stream,
-            buffer: Vec::with_capacity(ROOM),
-            next: 0,
-        })
+        Ok(Self { stream, buffer: Vec::with_capacity(ROOM), next: 0 })
     }
 
     /// Sends a request and waits for its answer: the status, the body, and whether the connection can go on.
@@ -116,12 +103,7 @@ mod tests {
         for cut in 0..HELD.len() {
             assert_eq!(parse(&HELD[..cut]), Ok(None), "after {cut} bytes");
         }
-        let whole = Answer {
-            status: 201,
-            body: HELD.len() - 2,
-            end: HELD.len(),
-            close: false,
-        };
+        let whole = Answer { status: 201, body: HELD.len() - 2, end: HELD.len(), close: false };
         assert_eq!(parse(HELD), Ok(Some(whole)));
     }
 
@@ -132,10 +114,7 @@ mod tests {
         let first = parse(&both).unwrap().unwrap();
         assert_eq!((first.status, first.end), (201, HELD.len()));
         let second = parse(&both[first.end..]).unwrap().unwrap();
-        assert_eq!(
-            (second.status, second.body, second.end, second.close),
-            (409, refused.len(), refused.len(), true)
-        );
+        assert_eq!((second.status, second.body, second.end, second.close), (409, refused.len(), refused.len(), true));
     }
 
     #[test]
@@ -160,10 +139,7 @@ mod tests {
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             }
             stream.read_exact(&mut request).await.unwrap();
-            stream
-                .write_all(&[b"HTTP/1.1 100 Continue\r\n\r\n", HELD, HELD].concat())
-                .await
-                .unwrap();
+            stream.write_all(&[b"HTTP/1.1 100 Continue\r\n\r\n", HELD, HELD].concat()).await.unwrap();
             stream.read_exact(&mut request).await.unwrap();
         });
         let mut connection = Connection::open(to).await.unwrap();

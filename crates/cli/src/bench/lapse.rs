@@ -32,11 +32,7 @@ pub(super) async fn lapse(args: &Args, target: &Target, report: &mut Report) -> 
     let skus = names("LAPSE", 1);
     api.create(&skus, PLENTY).await?;
     let holds = |until| Shape::holds(&skus, Life::Until(until), args.random_order_ids);
-    let load = |holds| Fill {
-        holds,
-        clients: FILLERS,
-        threads: args.threads,
-    };
+    let load = |holds| Fill { holds, clients: FILLERS, threads: args.threads };
     // The first few tell how long the others will take, and so when all of them can lapse.
     let all = args.lapse_holds as u64;
     let some = (all / 20).max(1);
@@ -75,13 +71,7 @@ pub(super) async fn lapse(args: &Args, target: &Target, report: &mut Report) -> 
         in_doubt: &came.in_doubt,
         all_live: true,
     };
-    let gone = Promised {
-        skus: &skus,
-        total: PLENTY,
-        accepted: &[0],
-        in_doubt: &[0],
-        all_live: true,
-    };
+    let gone = Promised { skus: &skus, total: PLENTY, accepted: &[0], in_doubt: &[0], all_live: true };
     Ok(check(&mut api, fresh).await?.and(check(&mut api, gone).await?))
 }
 
@@ -105,16 +95,11 @@ fn tell(args: &Args, came: &Tally, moment: Instant, report: &mut Report) -> Resu
     after.length = SECOND * seconds_after;
     let rate = Some(f64::from(args.lapse_rate));
     report.rows.push(Row::new("lapse: before", NEWCOMERS, rate, &before, 0));
-    report
-        .rows
-        .push(Row::new("lapse: then", NEWCOMERS, rate, &after, came.missed));
+    report.rows.push(Row::new("lapse: then", NEWCOMERS, rate, &after, came.missed));
     let calm = before.latencies.summary().p99_ms;
     report.ratios.push(Ratio {
         promise: "P8",
-        what: format!(
-            "{} holds lapse in a second, p99 added in the worst second",
-            grouped(args.lapse_holds as f64)
-        ),
+        what: format!("{} holds lapse in a second, p99 added in the worst second", grouped(args.lapse_holds as f64)),
         value: (worst - calm).max(0.0),
         unit: " ms",
         bar: Some(20.0),
@@ -133,9 +118,7 @@ async fn wait_until_back(api: &mut Api, sku: &str, filled: &Tally) -> Result<(),
         }
         if began.elapsed() > Duration::from_mins(1) {
             let (held, all) = (stock.held, filled.accepted_in_all());
-            return Err(format!(
-                "{held} units of {all} lapsed holds are still held a minute later"
-            ));
+            return Err(format!("{held} units of {all} lapsed holds are still held a minute later"));
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }

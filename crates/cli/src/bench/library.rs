@@ -50,9 +50,7 @@ pub(super) async fn library(args: &Args, data: &Path, report: &mut Report) -> Re
             let progress = Progress::new(&name);
             progress.say("in process");
             let sku = names("LIB", 1)[0].clone();
-            let created = engine
-                .apply_now(vec![stock(&sku)?], Now::Clock)
-                .map_err(|e| e.to_string())?;
+            let created = engine.apply_now(vec![stock(&sku)?], Now::Clock).map_err(|e| e.to_string())?;
             if !matches!(created[..], [Ok(Outcome::Stock { .. })]) {
                 return Err(format!("stock was not created: {created:?}"));
             }
@@ -63,9 +61,7 @@ pub(super) async fn library(args: &Args, data: &Path, report: &mut Report) -> Re
         }
     }
     report.settle_rounds(rows);
-    report
-        .notes
-        .push("in process: one thread of callers, one thread that writes".into());
+    report.notes.push("in process: one thread of callers, one thread that writes".into());
     Ok(verdict)
 }
 
@@ -80,46 +76,25 @@ fn stock(sku: &str) -> Result<Command, String> {
 
 async fn measure(args: &Args, engine: Arc<dyn Engine>, callers: usize, sku: &str) -> Result<Counts, String> {
     let config = LanesConfig::default();
-    let config = LanesConfig {
-        depth: config.depth.max(callers),
-        ..config
-    };
+    let config = LanesConfig { depth: config.depth.max(callers), ..config };
     let lanes = Lanes::start(engine, &config).map_err(|e| e.to_string())?;
     let lines = Lines::new(vec![(Sku::new(sku).map_err(|e| e.to_string())?, 1)]).map_err(|e| e.to_string())?;
     let ttl = Ttl::new(args.ttl.into(), u32::MAX).ok_or("--ttl must be at least 1")?;
     let (warmup, seconds) = (args.warmup, args.seconds);
     let (tell, told) = oneshot::channel();
     let drive = move || -> Result<Counts, String> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .map_err(|e| e.to_string())?;
+        let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
         let warm = monotonic() + warmup;
-        let counts = Counts {
-            measured: Phase::new(seconds)?,
-            made: 0,
-            accepted: 0,
-            in_doubt: 0,
-        };
-        let desk = Rc::new(Desk {
-            lanes,
-            lines,
-            ttl,
-            warm,
-            end: warm + seconds,
-            counts: RefCell::new(counts),
-        });
+        let counts = Counts { measured: Phase::new(seconds)?, made: 0, accepted: 0, in_doubt: 0 };
+        let desk = Rc::new(Desk { lanes, lines, ttl, warm, end: warm + seconds, counts: RefCell::new(counts) });
         tokio::task::LocalSet::new().block_on(&runtime, async {
-            let tasks: Vec<_> = (0..callers)
-                .map(|_| tokio::task::spawn_local(desk.clone().call()))
-                .collect();
+            let tasks: Vec<_> = (0..callers).map(|_| tokio::task::spawn_local(desk.clone().call())).collect();
             for task in tasks {
                 task.await.map_err(|e| e.to_string())??;
             }
             Ok::<_, String>(())
         })?;
-        Rc::into_inner(desk)
-            .map(|desk| desk.counts.into_inner())
-            .ok_or_else(|| "a caller is still there".into())
+        Rc::into_inner(desk).map(|desk| desk.counts.into_inner()).ok_or_else(|| "a caller is still there".into())
     };
     std::thread::Builder::new()
         .name("load".into())
@@ -163,11 +138,7 @@ impl Desk {
     fn request(&self) -> Result<HoldRequest, String> {
         let mut counts = self.counts.borrow_mut();
         counts.made += 1;
-        let order = format!(
-            "{}-{:010}",
-            self.lines.iter().next().map_or("", |line| line.sku.as_str()),
-            counts.made
-        );
+        let order = format!("{}-{:010}", self.lines.iter().next().map_or("", |line| line.sku.as_str()), counts.made);
         Ok(HoldRequest {
             id: HoldId::from_u128(0),
             order_id: OrderId::new(&order).map_err(|e| e.to_string())?,
@@ -183,34 +154,12 @@ impl Desk {
 
 async fn check(engine: &dyn Engine, sku: &str, counts: &Counts) -> Result<Verdict, String> {
     let name = Sku::new(sku).map_err(|e| e.to_string())?;
-    let stock = engine
-        .stock(&name)
-        .await
-        .map_err(|e| e.to_string())?
-        .ok_or("the SKU is gone")?;
+    let stock = engine.stock(&name).await.map_err(|e| e.to_string())?.ok_or("the SKU is gone")?;
     let (available, held, sold) = (stock.available, stock.held, stock.sold);
-    let stock = Stock {
-        sku: sku.to_owned(),
-        total: stock.total(),
-        available,
-        held,
-        sold,
-    };
+    let stock = Stock { sku: sku.to_owned(), total: stock.total(), available, held, sold };
     let (skus, accepted, in_doubt) = ([sku.to_owned()], [counts.accepted], [counts.in_doubt]);
     let (accepted, in_doubt) = (&accepted[..], &in_doubt[..]);
-    let verdict = compare(
-        &[stock],
-        Promised {
-            skus: &skus,
-            total: PLENTY,
-            accepted,
-            in_doubt,
-            all_live: true,
-        },
-    );
+    let verdict = compare(&[stock], Promised { skus: &skus, total: PLENTY, accepted, in_doubt, all_live: true });
     let audit = engine.audit().await.map_err(|e| e.to_string())?;
-    Ok(Verdict {
-        drift: verdict.drift + audit.drift.len() as u64,
-        ..verdict
-    })
+    Ok(Verdict { drift: verdict.drift + audit.drift.len() as u64, ..verdict })
 }

@@ -106,35 +106,17 @@ pub(super) async fn run(target: &Target, plan: &Plan, progress: &Progress) -> Re
 
 /// Makes so many holds as fast as these clients can. All of them must be accepted.
 pub(super) async fn fill(target: &Target, shape: Shape, load: Fill, progress: &Progress) -> Result<Tally, String> {
-    let Fill {
-        holds,
-        clients,
-        threads,
-    } = load;
-    let plan = Plan {
-        shape,
-        clients,
-        threads,
-        rate: None,
-        phases: vec![],
-        requests: Some(holds),
-    };
+    let Fill { holds, clients, threads } = load;
+    let plan = Plan { shape, clients, threads, rate: None, phases: vec![], requests: Some(holds) };
     let tally = run(target, &plan, progress).await?;
     if tally.accepted_in_all() == holds {
         return Ok(tally);
     }
     let mut answers = String::new();
     for phase in &tally.phases {
-        let _ = write!(
-            answers,
-            " {} refused, others by status: {:?}",
-            phase.refused, phase.errors
-        );
+        let _ = write!(answers, " {} refused, others by status: {:?}", phase.refused, phase.errors);
     }
-    Err(format!(
-        "of {holds} holds only {} were accepted:{answers}",
-        tally.accepted_in_all()
-    ))
+    Err(format!("of {holds} holds only {} were accepted:{answers}", tally.accepted_in_all()))
 }
 
 /// How many holds to make, and how.
@@ -149,10 +131,7 @@ pub(super) struct Fill {
 }
 
 fn drive(target: &Target, plan: &Plan, shared: &Arc<Shared>) -> Result<Tally, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| e.to_string())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
     let local = tokio::task::LocalSet::new();
     runtime.block_on(local.run_until(async {
         let mut connections = Vec::with_capacity(plan.clients);
@@ -161,10 +140,8 @@ fn drive(target: &Target, plan: &Plan, shared: &Arc<Shared>) -> Result<Tally, St
         }
         let worker = Worker::new(target, plan, shared.clone())?;
         let pacer = tokio::task::spawn_local(worker.clone().pace());
-        let tasks: Vec<_> = connections
-            .into_iter()
-            .map(|c| tokio::task::spawn_local(worker.clone().serve(c, target.addr)))
-            .collect();
+        let tasks: Vec<_> =
+            connections.into_iter().map(|c| tokio::task::spawn_local(worker.clone().serve(c, target.addr))).collect();
         let all = async {
             for task in tasks {
                 task.await.map_err(|e| e.to_string())??;

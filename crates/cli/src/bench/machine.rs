@@ -29,9 +29,7 @@ impl Machine {
         let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name"));
         let model = model.map(|rest| rest.trim_start_matches([' ', '\t', ':']).trim());
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let commit = option_env!("HOLDFAST_COMMIT")
-            .map(|commit| format!(" ({commit})"))
-            .unwrap_or_default();
+        let commit = option_env!("HOLDFAST_COMMIT").map(|commit| format!(" ({commit})")).unwrap_or_default();
         Self {
             processor: model.unwrap_or("unknown processor").to_owned(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),

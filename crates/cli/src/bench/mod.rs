@@ -70,9 +70,7 @@ async fn measure(args: &Args) -> Result<Option<Verdict>, String> {
     }
     let measured = if args.library {
         let data = temporary(&folder)?;
-        library::library(args, data.path(), &mut report)
-            .await
-            .map(|verdict| report.judge(verdict))
+        library::library(args, data.path(), &mut report).await.map(|verdict| report.judge(verdict))
     } else {
         scenarios(args, &folder, &mut report).await
     };
@@ -87,10 +85,8 @@ async fn measure(args: &Args) -> Result<Option<Verdict>, String> {
 }
 
 async fn scenarios(args: &Args, folder: &Path, report: &mut Report) -> Result<(), String> {
-    let (special, everyday): (Vec<_>, Vec<_>) = args
-        .scenarios()
-        .into_iter()
-        .partition(|s| matches!(s, Scenario::Lapse | Scenario::Startup));
+    let (special, everyday): (Vec<_>, Vec<_>) =
+        args.scenarios().into_iter().partition(|s| matches!(s, Scenario::Lapse | Scenario::Startup));
     if !everyday.is_empty() {
         let place = Place::open(args, folder).await?;
         let mut runs = Everyday::new(args, &place.target);
@@ -140,17 +136,11 @@ struct Place {
 impl Place {
     async fn open(args: &Args, folder: &Path) -> Result<Self, String> {
         if let Some(url) = &args.url {
-            return Ok(Self {
-                target: server::target(url, args.key.as_deref()).await?,
-                own: None,
-            });
+            return Ok(Self { target: server::target(url, args.key.as_deref()).await?, own: None });
         }
         let data = temporary(folder)?;
         let server = Server::start(data.path()).await?;
-        Ok(Self {
-            target: server.target.clone(),
-            own: Some((server, data)),
-        })
+        Ok(Self { target: server.target.clone(), own: Some((server, data)) })
     }
 
     async fn close(self) -> Result<(), String> {

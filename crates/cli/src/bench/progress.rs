@@ -33,9 +33,7 @@ impl Progress {
     pub(super) fn show(&self, plan: &Plan, answered: u64) {
         let spent = self.0.elapsed().as_secs_f64().max(0.001);
         let planned: f64 = plan.phases.iter().map(Duration::as_secs_f64).sum();
-        let share = plan
-            .requests
-            .map_or(spent / planned.max(0.001), |all| answered as f64 / all as f64);
+        let share = plan.requests.map_or(spent / planned.max(0.001), |all| answered as f64 / all as f64);
         self.0.set_length(1000);
         self.0.set_position((share.min(1.0) * 1000.0) as u64);
         self.0.set_message(format!("{answered} answers"));

@@ -39,10 +39,7 @@ impl Measured {
     /// A line for the report.
     pub(super) fn line(&self) -> String {
         let per_second = grouped(self.per_second);
-        format!(
-            "redis-benchmark -c 50, hold script, {}: {per_second}/s, p99 {:.2} ms",
-            self.persistence, self.p99_ms
-        )
+        format!("redis-benchmark -c 50, hold script, {}: {per_second}/s, p99 {:.2} ms", self.persistence, self.p99_ms)
     }
 }
 
@@ -60,12 +57,7 @@ impl Drop for Redis {
 /// Measures with nothing written to disk, and with an append-only file synced once a second.
 pub(super) async fn yardstick(folder: &Path) -> Result<Vec<Measured>, String> {
     let nothing = measure(folder, "in memory only", &["--appendonly", "no"]).await?;
-    let second = measure(
-        folder,
-        "AOF everysec",
-        &["--appendonly", "yes", "--appendfsync", "everysec"],
-    )
-    .await?;
+    let second = measure(folder, "AOF everysec", &["--appendonly", "yes", "--appendfsync", "everysec"]).await?;
     Ok(vec![nothing, second])
 }
 
@@ -73,10 +65,7 @@ async fn measure(folder: &Path, persistence: &'static str, options: &[&str]) -> 
     let folder = tempfile::tempdir_in(folder).map_err(|e| format!("no folder for redis: {e}"))?;
     let port = free_port()?;
     let mut command = Command::new("redis-server");
-    command
-        .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--dir"])
-        .arg(folder.path())
-        .args(options);
+    command.args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--dir"]).arg(folder.path()).args(options);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let _redis = Redis(command.spawn().map_err(|e| format!("cannot start redis-server: {e}"))?);
     let mut stream = connect(&port).await?;
@@ -85,29 +74,15 @@ async fn measure(folder: &Path, persistence: &'static str, options: &[&str]) -> 
     // Ten keys drawn twice among a thousand million do not matter; a short run first, as warm-up.
     bench(&port, &digest, "20000").await?;
     let (per_second, p99_ms) = bench(&port, &digest, REQUESTS).await?;
-    Ok(Measured {
-        persistence,
-        per_second,
-        p99_ms,
-    })
+    Ok(Measured { persistence, per_second, p99_ms })
 }
 
 async fn bench(port: &str, digest: &str, requests: &str) -> Result<(f64, f64), String> {
     let mut command = Command::new("redis-benchmark");
     command.args(["-p", port, "-c", "50", "-n", requests, "-r", "1000000000", "--csv"]);
-    command.args([
-        "EVALSHA",
-        digest,
-        "2",
-        "stock:{hot}",
-        "hold:{hot}:__rand_int__",
-        "1",
-        "600",
-    ]);
+    command.args(["EVALSHA", digest, "2", "stock:{hot}", "hold:{hot}:__rand_int__", "1", "600"]);
     command.stdin(Stdio::null());
-    let output = tokio::task::spawn_blocking(move || command.output())
-        .await
-        .map_err(|e| e.to_string())?;
+    let output = tokio::task::spawn_blocking(move || command.output()).await.map_err(|e| e.to_string())?;
     let output = output.map_err(|e| format!("cannot run redis-benchmark: {e}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     figures(&text).ok_or_else(|| format!("redis-benchmark said: {text}"))
@@ -115,11 +90,7 @@ async fn bench(port: &str, digest: &str, requests: &str) -> Result<(f64, f64), S
 
 /// Requests per second and p99 out of the CSV.
 fn figures(csv: &str) -> Option<(f64, f64)> {
-    let fields = |line: &str| {
-        line.split("\",\"")
-            .map(|f| f.trim_matches('"').to_owned())
-            .collect::<Vec<_>>()
-    };
+    let fields = |line: &str| line.split("\",\"").map(|f| f.trim_matches('"').to_owned()).collect::<Vec<_>>();
     let lines: Vec<Vec<String>> = csv.lines().map(fields).collect();
     let head = lines.iter().position(|fields| fields.iter().any(|f| f == "rps"))?;
     let (names, values) = (&lines[head], lines.get(head + 1)?);
@@ -133,10 +104,7 @@ fn figures(csv: &str) -> Option<(f64, f64)> {
 
 fn free_port() -> Result<String, String> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
-    listener
-        .local_addr()
-        .map(|addr| addr.port().to_string())
-        .map_err(|e| e.to_string())
+    listener.local_addr().map(|addr| addr.port().to_string()).map_err(|e| e.to_string())
 }
 
 async fn connect(port: &str) -> Result<TcpStream, String> {

@@ -32,16 +32,7 @@ impl Report {
     /// An empty one.
     pub(super) fn new(machine: Machine, began_ms: i64, seconds: f64) -> Self {
         let (rows, every_round) = (Vec::new(), Vec::new());
-        Self {
-            machine,
-            began_ms,
-            seconds,
-            rows,
-            every_round,
-            ratios: Vec::new(),
-            notes: Vec::new(),
-            verdict: None,
-        }
+        Self { machine, began_ms, seconds, rows, every_round, ratios: Vec::new(), notes: Vec::new(), verdict: None }
     }
 
     /// Takes the lines of the rounds: of each name, the one with the median throughput (or p99 at a given rate).
@@ -56,11 +47,7 @@ impl Report {
             let mut same: Vec<&Row> = every_round.iter().filter(|row| row.name == name).collect();
             same.sort_by(|a, b| {
                 let key = |row: &Row| {
-                    if row.rate.is_some() {
-                        row.latency.p99_ms
-                    } else {
-                        row.throughput()
-                    }
+                    if row.rate.is_some() { row.latency.p99_ms } else { row.throughput() }
                 };
                 key(a).total_cmp(&key(b))
             });
@@ -82,10 +69,7 @@ impl Report {
     /// For the terminal.
     pub(super) fn text(&self) -> String {
         let m = &self.machine;
-        let mut text = format!(
-            "{}, {} cores, {}\nholdfast {}",
-            m.processor, m.cores, m.system, m.version
-        );
+        let mut text = format!("{}, {} cores, {}\nholdfast {}", m.processor, m.cores, m.system, m.version);
         let _ = write!(text, "; {}", m.durability);
         if let Some(ms) = m.fsync_ms {
             let _ = write!(text, "; fsync {ms:.2} ms");
@@ -109,18 +93,8 @@ impl Report {
     fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-        let names = [
-            "",
-            "clients",
-            "rate",
-            "accepted/s",
-            "refused/s",
-            "errors",
-            "p50 ms",
-            "p99 ms",
-            "p99.9 ms",
-            "max ms",
-        ];
+        let names =
+            ["", "clients", "rate", "accepted/s", "refused/s", "errors", "p50 ms", "p99 ms", "p99.9 ms", "max ms"];
         table.set_header(names);
         for row in &self.rows {
             let latency = &row.latency;
@@ -135,11 +109,7 @@ impl Report {
             cells
                 .extend([latency.p50_ms, latency.p99_ms, latency.p999_ms, latency.max_ms].map(|ms| format!("{ms:.2}")));
             let right = |(n, text)| {
-                Cell::new(text).set_alignment(if n == 0 {
-                    CellAlignment::Left
-                } else {
-                    CellAlignment::Right
-                })
+                Cell::new(text).set_alignment(if n == 0 { CellAlignment::Left } else { CellAlignment::Right })
             };
             table.add_row(cells.into_iter().enumerate().map(right));
         }
@@ -166,10 +136,6 @@ mod tests {
         assert!((report.rows[0].accepted_per_second - 7.0).abs() < 1e-9);
         assert_eq!((report.rows.len(), report.every_round.len()), (1, 3));
         report.judge(Verdict::default());
-        assert!(
-            report.text().contains("oversold 0, stranded 0, lost 0; audit clean"),
-            "{}",
-            report.text()
-        );
+        assert!(report.text().contains("oversold 0, stranded 0, lost 0; audit clean"), "{}", report.text());
     }
 }

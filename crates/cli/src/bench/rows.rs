@@ -69,16 +69,9 @@ impl Ratio {
     /// For the terminal.
     pub(super) fn line(&self) -> String {
         let digits = if self.value.abs() >= 100.0 { 0 } else { 2 };
-        let mut line = format!(
-            "{:>4}  {}: {:.digits$}{}",
-            self.promise, self.what, self.value, self.unit
-        );
+        let mut line = format!("{:>4}  {}: {:.digits$}{}", self.promise, self.what, self.value, self.unit);
         if let Some(bar) = self.bar {
-            let met = if self.less_is_better {
-                self.value <= bar
-            } else {
-                self.value >= bar
-            };
+            let met = if self.less_is_better { self.value <= bar } else { self.value >= bar };
             let sign = if self.less_is_better { "at most" } else { "at least" };
             let verdict = if met { "met" } else { "MISSED" };
             let _ = write!(line, "  ({sign} {bar}{}: {verdict})", self.unit);
@@ -91,11 +84,7 @@ impl Ratio {
 pub(super) fn errors(row: &Row) -> String {
     let mut parts: Vec<String> = Vec::new();
     for (status, n) in &row.errors {
-        parts.push(if *status == 0 {
-            format!("{n} lost")
-        } else {
-            format!("{n}x {status}")
-        });
+        parts.push(if *status == 0 { format!("{n} lost") } else { format!("{n}x {status}") });
     }
     if row.missed > 0 {
         parts.push(format!("{} unsent", row.missed));
@@ -124,10 +113,7 @@ mod tests {
     fn numbers_are_grouped() {
         assert_eq!(
             ["0", "7", "999", "1,000", "1,234,568"],
-            [0.0, 7.4, 999.4, 999.6, 1_234_567.8]
-                .map(grouped)
-                .each_ref()
-                .map(String::as_str)
+            [0.0, 7.4, 999.4, 999.6, 1_234_567.8].map(grouped).each_ref().map(String::as_str)
         );
     }
 

@@ -17,10 +17,7 @@ pub(super) struct Schedule {
 impl Schedule {
     /// So many a second from here on; the first at once.
     pub(super) fn new(start: Instant, per_second: f64) -> Self {
-        Self {
-            start,
-            interval: 1e9 / per_second,
-        }
+        Self { start, interval: 1e9 / per_second }
     }
 
     /// When the n-th is due, counted from 0.
@@ -46,19 +43,11 @@ pub(super) struct Alarm {
 #[cfg(target_os = "linux")]
 impl Alarm {
     /// On the current runtime.
-    #[allow(
-        deprecated,
-        reason = "the function that replaces `AsyncFd::new` is unsafe; an OwnedFd keeps its promise"
-    )]
+    #[allow(deprecated, reason = "the function that replaces `AsyncFd::new` is unsafe; an OwnedFd keeps its promise")]
     pub(super) fn new() -> io::Result<Self> {
         use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
-        let timer = timerfd_create(
-            TimerfdClockId::Monotonic,
-            TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
-        )?;
-        Ok(Self {
-            timer: tokio::io::unix::AsyncFd::new(timer)?,
-        })
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+        Ok(Self { timer: tokio::io::unix::AsyncFd::new(timer)? })
     }
 
     /// Waits until then, and a moment in any case.
@@ -67,10 +56,7 @@ impl Alarm {
         let wait = when.saturating_duration_since(monotonic()).max(TICK);
         let once = Itimerspec {
             it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
-            it_value: Timespec {
-                tv_sec: wait.as_secs().cast_signed(),
-                tv_nsec: wait.subsec_nanos().into(),
-            },
+            it_value: Timespec { tv_sec: wait.as_secs().cast_signed(), tv_nsec: wait.subsec_nanos().into() },
         };
         timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once)?;
         loop {
@@ -110,11 +96,7 @@ mod tests {
         assert_eq!(schedule.due(start), 1);
         assert_eq!(schedule.due(start + Duration::from_micros(999)), 1);
         assert_eq!(schedule.due(start + Duration::from_millis(1)), 2);
-        assert_eq!(
-            schedule.due(start + Duration::from_secs(3)),
-            3001,
-            "nothing is left out after a stall"
-        );
+        assert_eq!(schedule.due(start + Duration::from_secs(3)), 3001, "nothing is left out after a stall");
     }
 
     #[test]

@@ -47,26 +47,12 @@ impl Server {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HOLDFAST_")) {
             command.env_remove(name);
         }
-        command
-            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(data)
-            .current_dir(data);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data).current_dir(data);
         command.env("HOLDFAST_BENCH", "1").env("NO_COLOR", "1");
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(|e| format!("cannot start the server: {e}"))?;
-        let nowhere = Target {
-            addr: ([127, 0, 0, 1], 0).into(),
-            host: String::new(),
-            key: None,
-        };
-        let mut server = Self {
-            child,
-            target: nowhere,
-            start: Duration::ZERO,
-        };
+        let nowhere = Target { addr: ([127, 0, 0, 1], 0).into(), host: String::new(), key: None };
+        let mut server = Self { child, target: nowhere, start: Duration::ZERO };
         let log = Log::default();
         let (tell, mut urls) = mpsc::unbounded_channel();
         if let Some(pipe) = server.child.stdout.take() {
@@ -97,12 +83,7 @@ impl Server {
     pub(super) fn memory(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        line.trim()
-            .strip_suffix("kB")?
-            .trim()
-            .parse::<u64>()
-            .ok()
-            .map(|kb| kb * 1024)
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kb| kb * 1024)
     }
 
     /// Ends it and waits; how long that took.
@@ -153,20 +134,13 @@ impl Log {
                 lines.push_back(line);
             }
         };
-        std::thread::Builder::new()
-            .name("server-log".into())
-            .spawn(read)
-            .map_err(|e| e.to_string())?;
+        std::thread::Builder::new().name("server-log".into()).spawn(read).map_err(|e| e.to_string())?;
         Ok(())
     }
 
     fn text(&self) -> String {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines
-            .iter()
-            .map(|line| format!("  {line}"))
-            .collect::<Vec<_>>()
-            .join("\n")
+        lines.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -180,9 +154,7 @@ fn listening_on(line: &str) -> Option<&str> {
 
 /// The server behind a URL.
 pub(super) async fn target(url: &str, key: Option<&str>) -> Result<Target, String> {
-    let host = url
-        .strip_prefix("http://")
-        .ok_or_else(|| format!("{url} must start with http://"))?;
+    let host = url.strip_prefix("http://").ok_or_else(|| format!("{url} must start with http://"))?;
     let host = host.trim_end_matches('/');
     let with_port = if host.rsplit(':').next().is_some_and(|port| port.parse::<u16>().is_ok()) {
         host.to_owned()
@@ -194,11 +166,7 @@ pub(super) async fn target(url: &str, key: Option<&str>) -> Result<Target, Strin
         .map_err(|e| format!("{url}: {e}"))?
         .next()
         .ok_or_else(|| format!("{url} has no address"))?;
-    Ok(Target {
-        addr,
-        host: host.to_owned(),
-        key: key.map(str::to_owned),
-    })
+    Ok(Target { addr, host: host.to_owned(), key: key.map(str::to_owned) })
 }
 
 #[cfg(test)]
@@ -209,18 +177,9 @@ mod tests {
     fn the_listening_line_is_found_in_any_format() {
         let url = Some("http://127.0.0.1:4711");
         assert_eq!(listening_on("listening on http://127.0.0.1:4711"), url);
-        assert_eq!(
-            listening_on("2026-11-30T12:00:00Z  INFO listening on http://127.0.0.1:4711 engine=\"e\""),
-            url
-        );
-        assert_eq!(
-            listening_on(r#"{"level":"INFO","message":"listening on http://127.0.0.1:4711","x":1}"#),
-            url
-        );
-        assert_eq!(
-            listening_on("\u{1b}[32mINFO\u{1b}[0m listening on http://127.0.0.1:4711\u{1b}[0m"),
-            url
-        );
+        assert_eq!(listening_on("2026-11-30T12:00:00Z  INFO listening on http://127.0.0.1:4711 engine=\"e\""), url);
+        assert_eq!(listening_on(r#"{"level":"INFO","message":"listening on http://127.0.0.1:4711","x":1}"#), url);
+        assert_eq!(listening_on("\u{1b}[32mINFO\u{1b}[0m listening on http://127.0.0.1:4711\u{1b}[0m"), url);
         assert_eq!(listening_on("listening on metrics"), None);
         assert_eq!(listening_on("opening the store"), None);
     }

@@ -36,14 +36,7 @@ pub(super) struct Shape {
 impl Shape {
     /// Holds of one unit of one of these SKUs.
     pub(super) fn holds(skus: &Arc<[String]>, life: Life, random_order_ids: bool) -> Self {
-        Self {
-            path: "/v1/holds",
-            accepted: 201,
-            skus: skus.clone(),
-            lines: 1..=1,
-            life,
-            random_order_ids,
-        }
+        Self { path: "/v1/holds", accepted: 201, skus: skus.clone(), lines: 1..=1, life, random_order_ids }
     }
 }
 
@@ -64,10 +57,7 @@ pub(super) struct Maker {
 impl Maker {
     /// For this server.
     pub(super) fn new(shape: Shape, host: &str, key: Option<&str>) -> Self {
-        let mut start = format!(
-            "POST {} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n",
-            shape.path
-        );
+        let mut start = format!("POST {} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n", shape.path);
         if let Some(key) = key {
             start = format!("{start}authorization: Bearer {key}\r\n");
         }
@@ -75,15 +65,7 @@ impl Maker {
         let mut random = Random::new();
         let part = (random.next() << 16) | u64::from(PARTS.fetch_add(1, Ordering::Relaxed) & 0xffff);
         let deck = (0..u32::try_from(shape.skus.len()).unwrap_or(u32::MAX)).collect();
-        Self {
-            shape,
-            start: start.into_bytes(),
-            body: Vec::new(),
-            deck,
-            random,
-            part,
-            made: 0,
-        }
+        Self { shape, start: start.into_bytes(), body: Vec::new(), deck, random, part, made: 0 }
     }
 
     /// The status that counts as accepted.
@@ -99,8 +81,7 @@ impl Maker {
         self.write_order_id();
         self.body.extend_from_slice(b"\",\"items\":[");
         for (n, sku) in cart.iter().enumerate() {
-            self.body
-                .extend_from_slice(if n == 0 { b"{\"sku\":\"" } else { b",{\"sku\":\"" });
+            self.body.extend_from_slice(if n == 0 { b"{\"sku\":\"" } else { b",{\"sku\":\"" });
             self.body.extend_from_slice(self.shape.skus[*sku as usize].as_bytes());
             self.body.extend_from_slice(b"\",\"quantity\":1}");
         }
@@ -173,18 +154,10 @@ mod tests {
     #[test]
     fn carts_differ_and_name_each_sku_once() {
         let skus: Arc<[String]> = (0..100).map(|n| format!("S{n}")).collect();
-        let shape = Shape {
-            lines: 3..=10,
-            ..Shape::holds(&skus, Life::Seconds(60), false)
-        };
+        let shape = Shape { lines: 3..=10, ..Shape::holds(&skus, Life::Seconds(60), false) };
         let mut sizes = HashSet::new();
         for (body, cart) in requests(shape, 500) {
-            let named: Vec<_> = body["items"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|i| i["sku"].as_str().unwrap())
-                .collect();
+            let named: Vec<_> = body["items"].as_array().unwrap().iter().map(|i| i["sku"].as_str().unwrap()).collect();
             assert_eq!(named, cart.iter().map(|c| format!("S{c}")).collect::<Vec<_>>());
             assert_eq!(named.iter().collect::<HashSet<_>>().len(), named.len());
             assert_eq!(body["ttl_seconds"], 60);
@@ -198,20 +171,11 @@ mod tests {
         let skus: Arc<[String]> = ["S".to_owned()].into();
         for random in [false, true] {
             let made = requests(Shape::holds(&skus, Life::Seconds(1), random), 1000);
-            let ids: HashSet<_> = made
-                .iter()
-                .map(|(body, _)| body["order_id"].as_str().unwrap())
-                .collect();
+            let ids: HashSet<_> = made.iter().map(|(body, _)| body["order_id"].as_str().unwrap()).collect();
             assert_eq!(ids.len(), 1000);
             if random {
-                assert!(
-                    ids.iter()
-                        .all(|id| id.len() == 36 && holdfast_engine::domain::HoldId::parse(id).is_some())
-                );
-                assert!(
-                    ids.iter()
-                        .all(|id| id.as_bytes()[14] == b'4' && b"89ab".contains(&id.as_bytes()[19]))
-                );
+                assert!(ids.iter().all(|id| id.len() == 36 && holdfast_engine::domain::HoldId::parse(id).is_some()));
+                assert!(ids.iter().all(|id| id.as_bytes()[14] == b'4' && b"89ab".contains(&id.as_bytes()[19])));
             }
         }
     }

@@ -30,11 +30,7 @@ pub(super) async fn startup(args: &Args, data: &Path, report: &mut Report) -> Re
     api.create(&skus, PLENTY).await?;
     let before = server.memory();
     let shape = Shape::holds(&skus, Life::Seconds(TTL), args.random_order_ids);
-    let load = Fill {
-        holds: args.startup_holds as u64,
-        clients: FILLERS,
-        threads: args.threads,
-    };
+    let load = Fill { holds: args.startup_holds as u64, clients: FILLERS, threads: args.threads };
     let filled = fill(&server.target, shape, load, &progress).await?;
     let after = server.memory();
     progress.say("stopping and starting");
@@ -45,29 +41,11 @@ pub(super) async fn startup(args: &Args, data: &Path, report: &mut Report) -> Re
     let server = Server::start(data).await?;
     let after_kill = server.start;
     progress.say("checking");
-    let promised = Promised {
-        skus: &skus,
-        total: PLENTY,
-        accepted: &filled.accepted,
-        in_doubt: &filled.in_doubt,
-        all_live: true,
-    };
+    let promised =
+        Promised { skus: &skus, total: PLENTY, accepted: &filled.accepted, in_doubt: &filled.in_doubt, all_live: true };
     let verdict = check(&mut Api::new(&server.target), promised).await?;
     server.stop(End::Term).await?;
-    tell(
-        &Seen {
-            empty,
-            stopped,
-            after_term,
-            after_kill,
-            before,
-            after,
-            loaded,
-        },
-        &filled,
-        skus.len(),
-        report,
-    );
+    tell(&Seen { empty, stopped, after_term, after_kill, before, after, loaded }, &filled, skus.len(), report);
     Ok(verdict)
 }
 
@@ -86,11 +64,7 @@ fn tell(seen: &Seen, filled: &Tally, skus: usize, report: &mut Report) {
     let holds = filled.accepted_in_all();
     report.ratios.push(Ratio {
         promise: "P9",
-        what: format!(
-            "start with {} live holds on {} SKUs",
-            grouped(holds as f64),
-            grouped(skus as f64)
-        ),
+        what: format!("start with {} live holds on {} SKUs", grouped(holds as f64), grouped(skus as f64)),
         value: seen.after_term.max(seen.after_kill).as_secs_f64(),
         unit: " s",
         bar: Some(10.0),

@@ -15,15 +15,12 @@ pub(super) struct Latencies(Histogram<u64>);
 impl Latencies {
     /// None yet.
     pub(super) fn new() -> Result<Self, String> {
-        Histogram::new_with_bounds(1, LONGEST.as_micros() as u64, 3)
-            .map(Self)
-            .map_err(|e| e.to_string())
+        Histogram::new_with_bounds(1, LONGEST.as_micros() as u64, 3).map(Self).map_err(|e| e.to_string())
     }
 
     /// One more.
     pub(super) fn record(&mut self, latency: Duration) {
-        self.0
-            .saturating_record(u64::try_from(latency.as_micros()).unwrap_or(u64::MAX));
+        self.0.saturating_record(u64::try_from(latency.as_micros()).unwrap_or(u64::MAX));
     }
 
     /// Those of another as well.
@@ -35,20 +32,12 @@ impl Latencies {
     /// The percentiles.
     pub(super) fn summary(&self) -> Percentiles {
         let at = |quantile| self.0.value_at_quantile(quantile) as f64 / 1000.0;
-        Percentiles {
-            p50_ms: at(0.5),
-            p99_ms: at(0.99),
-            p999_ms: at(0.999),
-            max_ms: self.0.max() as f64 / 1000.0,
-        }
+        Percentiles { p50_ms: at(0.5), p99_ms: at(0.99), p999_ms: at(0.999), max_ms: self.0.max() as f64 / 1000.0 }
     }
 }
 
 /// Latencies in milliseconds.
-#[allow(
-    clippy::struct_field_names,
-    reason = "the names go into the JSON, where units must be told"
-)]
+#[allow(clippy::struct_field_names, reason = "the names go into the JSON, where units must be told")]
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct Percentiles {
     /// Half were faster.
@@ -79,13 +68,7 @@ pub(super) struct Phase {
 impl Phase {
     /// Of this length.
     pub(super) fn new(length: Duration) -> Result<Self, String> {
-        Ok(Self {
-            accepted: 0,
-            refused: 0,
-            errors: BTreeMap::new(),
-            latencies: Latencies::new()?,
-            length,
-        })
+        Ok(Self { accepted: 0, refused: 0, errors: BTreeMap::new(), latencies: Latencies::new()?, length })
     }
 
     /// Those of another, at the same time.
@@ -159,13 +142,7 @@ mod tests {
         more.record(Duration::from_secs(2000));
         some.add(&more);
         let told = some.summary();
-        assert!(
-            (told.p50_ms - 50.0).abs() < 0.1 && (told.p99_ms - 99.0).abs() < 0.1,
-            "{told:?}"
-        );
-        assert!(
-            (told.max_ms - 600_000.0).abs() < 1000.0,
-            "the longest is capped: {told:?}"
-        );
+        assert!((told.p50_ms - 50.0).abs() < 0.1 && (told.p99_ms - 99.0).abs() < 0.1, "{told:?}");
+        assert!((told.max_ms - 600_000.0).abs() < 1000.0, "the longest is capped: {told:?}");
     }
 }

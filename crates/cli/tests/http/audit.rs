@@ -43,10 +43,14 @@ fn clean_and_not_clean() {
     store.execute("UPDATE stock SET sold = 4 WHERE sku = 'B'", []).unwrap();
     drop(store);
     let drift = |sku: &str, field: &str, expected: i64, actual: i64| {
-        json!({"sku": sku, "field": field, "expected": expected, "actual": actual, "difference": actual - expected})
+        let difference = actual - expected;
+        json!({"sku": sku, "field": field, "expected": expected, "actual": actual, "difference": difference})
     };
     let mut expected = vec![
-        drift("A", "held", 3, 4), drift("A", "held_by_holds", 3, 4), drift("B", "sold", 0, 4), drift("B", "sold_by_orders", 0, 4),
+        drift("A", "held", 3, 4),
+        drift("A", "held_by_holds", 3, 4),
+        drift("B", "sold", 0, 4),
+        drift("B", "sold_by_orders", 0, 4),
     ];
     let sorted = |report: &Value| {
         let mut drift = report["drift"].as_array().unwrap().clone();
@@ -62,7 +66,10 @@ fn clean_and_not_clean() {
     assert_eq!((code, &told["clean"], sorted(&told)), (Some(1), &json!(false), expected));
     let (code, out, _) = audit(Path::new("nowhere"), &["--url", &url]);
     assert_eq!(code, Some(1));
-    assert!(out.contains("drift: \"A\" held: expected 3, actual 4, difference 1") && out.ends_with("NOT clean\n"), "{out}");
+    assert!(
+        out.contains("drift: \"A\" held: expected 3, actual 4, difference 1") && out.ends_with("NOT clean\n"),
+        "{out}"
+    );
 
     server.signal(Signal::TERM);
     let (status, log) = server.wait(Duration::from_secs(30));
@@ -84,6 +91,7 @@ fn an_audit_that_cannot_run() {
     let (code, _, error) = audit(folder.path(), &["--url", "https://localhost"]);
     assert_eq!(code, Some(2));
     assert!(error.contains("http://HOST:PORT"), "{error}");
-    std::fs::write(folder.path().join("holdfast.db"), "this is no store at all, but long enough to be looked at").unwrap();
+    std::fs::write(folder.path().join("holdfast.db"), "this is no store at all, but long enough to be looked at")
+        .unwrap();
     assert_eq!(audit(folder.path(), &[]).0, Some(2));
 }

@@ -32,13 +32,29 @@ fn each_call_needs_its_role() {
     let release = format!("{hold}/release");
     let (confirm, extend) = (format!("{hold}/confirm"), format!("{hold}/extend"));
     let calls = [
-        ("read", "GET", "/v1/stock/A"), ("read", "HEAD", "/v1/stock/A"), ("read", "GET", "/v1/stock"), ("read", "GET", "/v1/stock/import"),
-        ("read", "GET", "/v1/holds"), ("read", "GET", hold), ("read", "GET", "/v1/orders/o"), ("read", "GET", "/v1/ledger"),
-        ("read", "GET", "/v1/audit"), ("read", "GET", "/v1/payments"), ("read", "GET", "/v1/refunds"),
-        ("checkout", "POST", "/v1/holds"), ("checkout", "PATCH", hold), ("checkout", "POST", &extend), ("checkout", "POST", &confirm),
-        ("checkout", "POST", &release), ("checkout", "POST", "/v1/orders/o/returns"),
-        ("admin", "PUT", "/v1/stock/B"), ("admin", "DELETE", "/v1/stock/B"), ("admin", "POST", "/v1/stock/A/adjust"),
-        ("admin", "POST", "/v1/stock/import"), ("admin", "PUT", "/v1/stock/import"), ("admin", "DELETE", "/v1/stock/import"),
+        ("read", "GET", "/v1/stock/A"),
+        ("read", "HEAD", "/v1/stock/A"),
+        ("read", "GET", "/v1/stock"),
+        ("read", "GET", "/v1/stock/import"),
+        ("read", "GET", "/v1/holds"),
+        ("read", "GET", hold),
+        ("read", "GET", "/v1/orders/o"),
+        ("read", "GET", "/v1/ledger"),
+        ("read", "GET", "/v1/audit"),
+        ("read", "GET", "/v1/payments"),
+        ("read", "GET", "/v1/refunds"),
+        ("checkout", "POST", "/v1/holds"),
+        ("checkout", "PATCH", hold),
+        ("checkout", "POST", &extend),
+        ("checkout", "POST", &confirm),
+        ("checkout", "POST", &release),
+        ("checkout", "POST", "/v1/orders/o/returns"),
+        ("admin", "PUT", "/v1/stock/B"),
+        ("admin", "DELETE", "/v1/stock/B"),
+        ("admin", "POST", "/v1/stock/A/adjust"),
+        ("admin", "POST", "/v1/stock/import"),
+        ("admin", "PUT", "/v1/stock/import"),
+        ("admin", "DELETE", "/v1/stock/import"),
         ("admin", "POST", "/v1/audit"),
     ];
     let rank = |role: &str| ["read", "checkout", "admin"].iter().position(|r| *r == role).unwrap();
@@ -48,7 +64,16 @@ fn each_call_needs_its_role() {
             assert_eq!(bare.clone().to(&server).status, 401);
         } else {
             unauthenticated(&bare.clone().to(&server));
-            for wrong in ["Bearer", "Bearer ", "Bearer nobody-knows-this-key", "Basic cmVhZDpyZWFk", ADMIN, &format!("Token {ADMIN}"), &format!("Bearer {ADMIN}x"), &format!("Bearer ops:admin:{ADMIN}")] {
+            for wrong in [
+                "Bearer",
+                "Bearer ",
+                "Bearer nobody-knows-this-key",
+                "Basic cmVhZDpyZWFk",
+                ADMIN,
+                &format!("Token {ADMIN}"),
+                &format!("Bearer {ADMIN}x"),
+                &format!("Bearer ops:admin:{ADMIN}"),
+            ] {
                 unauthenticated(&bare.clone().header("authorization", wrong).to(&server));
             }
         }
@@ -62,7 +87,10 @@ fn each_call_needs_its_role() {
             }
         }
     }
-    assert_eq!(Call::new("GET", "/v1/stock").header("Authorization", &format!("bEARER   {READ} ")).to(&server).status, 200);
+    assert_eq!(
+        Call::new("GET", "/v1/stock").header("Authorization", &format!("bEARER   {READ} ")).to(&server).status,
+        200
+    );
     for open in ["/healthz", "/readyz", "/metrics", "/openapi.json"] {
         assert_eq!(server.get(open).status, 200, "{open} is open to all");
     }
@@ -121,17 +149,24 @@ fn keys_that_are_none_are_refused_and_not_told() {
     let folder = tempdir().unwrap();
     let secret = "0123456789abcdef-secret";
     for (keys, what) in [
-        (format!("shop:boss:{secret}"), "role"), ("shop:admin:short-secret".to_owned(), "16 characters"), (secret.to_owned(), "role"),
-        (format!(":admin:{secret}"), "name"), ("shop:admin:".to_owned(), "no key"), (format!("a:read:{READ},shop:Admin:{secret}"), "API key 2"),
+        (format!("shop:boss:{secret}"), "role"),
+        ("shop:admin:short-secret".to_owned(), "16 characters"),
+        (secret.to_owned(), "role"),
+        (format!(":admin:{secret}"), "name"),
+        ("shop:admin:".to_owned(), "no key"),
+        (format!("a:read:{READ},shop:Admin:{secret}"), "API key 2"),
     ] {
         let (code, log) = refused_start(folder.path(), &["--listen", "127.0.0.1:0"], &[("HOLDFAST_API_KEYS", &keys)]);
         assert_eq!(code, Some(2), "{log}");
         assert!(log.contains(what) && !log.contains("secret"), "{keys}: {log}");
     }
     let file = folder.path().join("bad.toml");
-    for (text, what) in [("sha256 = \"12\"", "64 hexadecimal digits"), ("key = \"x\"", "line 4"), ("sha256 = 1", "line 4")] {
+    for (text, what) in
+        [("sha256 = \"12\"", "64 hexadecimal digits"), ("key = \"x\"", "line 4"), ("sha256 = 1", "line 4")]
+    {
         std::fs::write(&file, format!("[[api_keys]]\nname = \"x\"\nrole = \"read\"\n{text}\n")).unwrap();
-        let (code, log) = refused_start(folder.path(), &["--listen", "127.0.0.1:0", "--config", file.to_str().unwrap()], &[]);
+        let (code, log) =
+            refused_start(folder.path(), &["--listen", "127.0.0.1:0", "--config", file.to_str().unwrap()], &[]);
         assert_eq!(code, Some(2));
         assert!(log.contains(what), "{log}");
     }

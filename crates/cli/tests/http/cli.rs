@@ -91,7 +91,10 @@ fn a_key_is_random_and_told_once() {
     let (code, key, how) = run(&["keys", "new", "--name", "storefront", "--role", "read"]);
     let key = key.trim_end();
     assert_eq!((code, key.len(), &key[..3]), (Some(0), 67, "hf_"));
-    assert!(how.contains(&format!("HOLDFAST_API_KEYS=\"storefront:read:{key}\"")) && how.contains("[[api_keys]]"), "{how}");
+    assert!(
+        how.contains(&format!("HOLDFAST_API_KEYS=\"storefront:read:{key}\"")) && how.contains("[[api_keys]]"),
+        "{how}"
+    );
     assert_ne!(run(&["keys", "new"]).1.trim_end(), key);
     for bad in [["--name", ""], ["--name", "a:b"], ["--name", "a,b"], ["--role", "boss"]] {
         assert_eq!(run(&[&["keys", "new"], bad.as_slice()].concat()).0, Some(2), "{bad:?}");
@@ -101,7 +104,15 @@ fn a_key_is_random_and_told_once() {
 
 #[test]
 fn help_shows_an_example() {
-    for verb in [&["--help"][..], &["serve", "--help"], &["import", "--help"], &["audit", "--help"], &["keys", "new", "--help"], &["openapi", "--help"], &["bench", "--help"]] {
+    for verb in [
+        &["--help"][..],
+        &["serve", "--help"],
+        &["import", "--help"],
+        &["audit", "--help"],
+        &["keys", "new", "--help"],
+        &["openapi", "--help"],
+        &["bench", "--help"],
+    ] {
         let (code, out, _) = run(verb);
         assert_eq!(code, Some(0), "{verb:?}");
         assert!(out.contains("Example") && out.contains("\n  holdfast "), "{verb:?} shows no example:\n{out}");

@@ -39,12 +39,21 @@ fn each_flag_has_its_variable_and_its_key() {
     let folder = Arc::new(tempdir().unwrap());
     let data = folder.path().join("by variable");
     let mut command = holdfast();
-    command.arg("serve").env("HOLDFAST_LISTEN", "localhost:0").env("HOLDFAST_DATA_DIR", &data).env("HOLDFAST_ENGINE", "embedded");
-    command.env("HOLDFAST_MAX_HOLD_TTL", "50").env("HOLDFAST_DEFAULT_HOLD_TTL", "50").env("HOLDFAST_MAX_HOLD_LIFETIME", "60");
+    command
+        .arg("serve")
+        .env("HOLDFAST_LISTEN", "localhost:0")
+        .env("HOLDFAST_DATA_DIR", &data)
+        .env("HOLDFAST_ENGINE", "embedded");
+    command
+        .env("HOLDFAST_MAX_HOLD_TTL", "50")
+        .env("HOLDFAST_DEFAULT_HOLD_TTL", "50")
+        .env("HOLDFAST_MAX_HOLD_LIFETIME", "60");
     command.env("HOLDFAST_AUDIT_INTERVAL", "9").env("HOLDFAST_LOG", "debug").env("HOLDFAST_LOG_FORMAT", "text");
     let mut server = Server::spawn(command).unwrap_or_else(|(_, log)| panic!("{log}"));
     server.stock("A", 1);
-    server.post("/v1/holds", &json!({"order_id": "o", "items": [], "ttl_seconds": 51})).invalid(&["/items", "/ttl_seconds"]);
+    server
+        .post("/v1/holds", &json!({"order_id": "o", "items": [], "ttl_seconds": 51}))
+        .invalid(&["/items", "/ttl_seconds"]);
     server.signal(rustix::process::Signal::TERM);
     let (status, log) = server.wait(std::time::Duration::from_secs(30));
     assert_eq!(status.code(), Some(0));
@@ -83,7 +92,8 @@ fn what_the_file_may_not_say() {
         ("max_connections = 0\n", ["max_connections", "at least 1"]),
     ] {
         let file = with_file(&folder, text);
-        let (code, log) = refused_start(&folder.path().join("data"), &["--listen", "127.0.0.1:0", "--config", &file], &[]);
+        let (code, log) =
+            refused_start(&folder.path().join("data"), &["--listen", "127.0.0.1:0", "--config", &file], &[]);
         assert_eq!(code, Some(2), "{text}: {log}");
         assert!(what.iter().all(|w| log.contains(w)), "{text}: {log}");
     }
@@ -108,7 +118,7 @@ fn what_the_flags_may_not_say() {
         (["--engine", "sqlite"], "embedded"),
         (["--engine", ""], "embedded"),
         (["--engine", "postgres://shop:hunter2@db/holdfast"], "embedded"),
-        (["--default-hold-ttl", "-1"], "default-hold-ttl"),
+        (["--default-hold-ttl", "-1"], "-1"),
         (["--default-hold-ttl", "ten"], "ten"),
         (["--max-hold-ttl", "4294967296"], "max-hold-ttl"),
         (["--log-format", "xml"], "json"),
@@ -123,7 +133,11 @@ fn what_the_flags_may_not_say() {
         assert_eq!(code, Some(2), "{flags:?}: {log}");
         assert!(log.contains(what) && !log.contains("hunter2"), "{flags:?}: {log}");
     }
-    let (code, log) = refused_start(&folder.path().join("data"), &["--listen", "127.0.0.1:0"], &[("HOLDFAST_ENGINE", "mysql://x:hunter2@h/d")]);
+    let (code, log) = refused_start(
+        &folder.path().join("data"),
+        &["--listen", "127.0.0.1:0"],
+        &[("HOLDFAST_ENGINE", "mysql://x:hunter2@h/d")],
+    );
     assert_eq!(code, Some(2));
     assert!(!log.contains("hunter2"), "{log}");
     let file = folder.path().join("file");
@@ -139,8 +153,15 @@ fn two_servers_never_share_a_folder() {
     server.stock("A", 5);
     let (code, log) = refused_start(&server.data_dir(), &["--listen", "127.0.0.1:0"], &[]);
     assert_eq!(code, Some(2));
-    assert!(log.contains(server.data_dir().to_str().unwrap()) && log.lines().last().unwrap().starts_with("holdfast: "), "{log}");
+    assert!(
+        log.contains(server.data_dir().to_str().unwrap()) && log.lines().last().unwrap().starts_with("holdfast: "),
+        "{log}"
+    );
     server.hold(&cart("o", "A", 1));
     let (folder, _) = server.stop();
-    assert_eq!(Server::with(&folder, &[]).counters("A"), (4, 1, 0), "the first one noticed nothing, and its end frees the folder");
+    assert_eq!(
+        Server::with(&folder, &[]).counters("A"),
+        (4, 1, 0),
+        "the first one noticed nothing, and its end frees the folder"
+    );
 }

@@ -90,7 +90,8 @@ fn what_cannot_be_held_holds_nothing() {
     let short = server.post("/v1/holds", &two(2, 1)).refused(409, "sold_out");
     assert_eq!(short, json!({"items": [{"sku": "HOLD-4B", "requested": 1, "available": 0}], "may_return": true}));
     let short = server.post("/v1/holds", &two(6, 3)).refused(409, "sold_out");
-    let both = json!([{"sku": "HOLD-4A", "requested": 6, "available": 5}, {"sku": "HOLD-4B", "requested": 3, "available": 0}]);
+    let both =
+        json!([{"sku": "HOLD-4A", "requested": 6, "available": 5}, {"sku": "HOLD-4B", "requested": 3, "available": 0}]);
     assert_eq!(short, json!({"items": both, "may_return": false}), "of HOLD-4A nobody holds any");
     assert_eq!((server.counters("HOLD-4A"), server.counters("HOLD-4B")), ((5, 0, 0), (0, 1, 0)), "nothing was held");
     server.put("/v1/stock/HOLD-4B", &json!({"total": 2})).is(200);
@@ -103,11 +104,13 @@ fn a_limit_per_customer_is_kept() {
     for sku in ["HOLD-5A", "HOLD-5B"] {
         server.put(&format!("/v1/stock/{sku}"), &json!({"total": 10, "limit_per_customer": 2})).is(201);
     }
-    let both = json!({"order_id": "hold-5", "items": [{"sku": "HOLD-5B", "quantity": 1}, {"sku": "HOLD-5A", "quantity": 1}]});
+    let both =
+        json!({"order_id": "hold-5", "items": [{"sku": "HOLD-5B", "quantity": 1}, {"sku": "HOLD-5A", "quantity": 1}]});
     let refused = server.post("/v1/holds", &both).refused(422, "customer_required");
     assert_eq!(refused, json!({"skus": ["HOLD-5A", "HOLD-5B"]}));
     let by = |order: &str, units: u64| with(cart(order, "HOLD-5A", units), "customer_id", "c-5");
-    let limit = |has: u64, asked: u64| json!({"sku": "HOLD-5A", "limit_per_customer": 2, "has": has, "requested": asked});
+    let limit =
+        |has: u64, asked: u64| json!({"sku": "HOLD-5A", "limit_per_customer": 2, "has": has, "requested": asked});
     assert_eq!(server.post("/v1/holds", &by("hold-5a", 3)).refused(409, "customer_limit"), limit(0, 3));
     let first = server.hold(&by("hold-5a", 1));
     server.touch(&format!("{first}/confirm")).is(200);
@@ -144,7 +147,14 @@ fn a_lapsed_hold_frees_its_units_and_its_order_at_once() {
 #[test]
 fn reading_what_is_not_there() {
     let server = shared();
-    for id in ["0198c7f2-0000-7000-8000-000000000000", "1", "not-a-uuid", "0198c7f2000070008000000000000000", "%00", "..%2Fstock"] {
+    for id in [
+        "0198c7f2-0000-7000-8000-000000000000",
+        "1",
+        "not-a-uuid",
+        "0198c7f2000070008000000000000000",
+        "%00",
+        "..%2Fstock",
+    ] {
         server.get(&format!("/v1/holds/{id}")).refused(404, "not_found");
         for verb in ["release", "confirm"] {
             server.touch(&format!("/v1/holds/{id}/{verb}")).refused(404, "not_found");
@@ -152,7 +162,7 @@ fn reading_what_is_not_there() {
         server.post(&format!("/v1/holds/{id}/extend"), &json!({"ttl_seconds": 1})).refused(404, "not_found");
         server.patch(&format!("/v1/holds/{id}"), &json!({"amount": 1})).refused(404, "not_found");
     }
-    server.get("/v1/holds/%FF").refused(404, "not_found");
+    server.get("/v1/holds/%FF").refused(422, "invalid_request");
 }
 
 #[test]
@@ -194,7 +204,19 @@ fn lists_are_filtered_and_paged() {
     });
     assert_eq!(list("status=held&sku=A").len(), 10);
     assert_eq!(list("status=held").len(), 10);
-    for bad in ["status=", "status=HELD", "status=paid", "limit=0", "limit=1001", "after=x", "after=-1", "order=o-1", "sku=", "order_id=%20a", "sku=A&sku=B"] {
+    for bad in [
+        "status=",
+        "status=HELD",
+        "status=paid",
+        "limit=0",
+        "limit=1001",
+        "after=x",
+        "after=-1",
+        "order=o-1",
+        "sku=",
+        "order_id=%20a",
+        "sku=A&sku=B",
+    ] {
         server.get(&format!("/v1/holds?{bad}")).refused(422, "invalid_request");
     }
 }

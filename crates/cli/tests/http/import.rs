@@ -1,10 +1,11 @@
 //! `POST /v1/stock/import`.
 
-use crate::support::{Call, Connection, Server, cart, shared, stock_path};
+use crate::support::{Call, Connection, Server, cart, eventually, shared, stock_path};
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::time::Duration;
 
-fn report(created: u64, updated: u64, unchanged: u64) -> Value {
+pub fn report(created: u64, updated: u64, unchanged: u64) -> Value {
     json!({"created": created, "updated": updated, "unchanged": unchanged, "failed": 0, "errors": []})
 }
 
@@ -30,10 +31,18 @@ fn adding_adds_takes_and_creates() {
     assert_eq!(server.import("?mode=add", "sku,total\nIMP-2A,5\nIMP-2A,6\nIMP-2B,0\n").is(200), report(2, 1, 0));
     assert_eq!(server.counters("IMP-2A"), (11, 0, 0));
     server.hold(&cart("imp-2", "IMP-2A", 4));
-    let taken = server.import("?mode=add", "sku,total\nIMP-2A,-7\nIMP-2A,-1\nIMP-2C,-1\nIMP-2A,+1\nIMP-2A,--1\nIMP-2A,-\nIMP-2B,-0\n");
+    let taken = server.import(
+        "?mode=add",
+        "sku,total\nIMP-2A,-7\nIMP-2A,-1\nIMP-2C,-1\nIMP-2A,+1\nIMP-2A,--1\nIMP-2A,-\nIMP-2B,-0\n",
+    );
     let taken = taken.is(200);
     assert_eq!((&taken["updated"], &taken["unchanged"], &taken["failed"]), (&json!(1), &json!(1), &json!(5)));
-    let errors: Vec<_> = taken["errors"].as_array().unwrap().iter().map(|e| (e["line"].as_u64().unwrap(), e["code"].as_str().unwrap())).collect();
+    let errors: Vec<_> = taken["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| (e["line"].as_u64().unwrap(), e["code"].as_str().unwrap()))
+        .collect();
     let invalid = "invalid_request";
     assert_eq!(errors, [(3, "insufficient_available"), (4, "not_found"), (5, invalid), (6, invalid), (7, invalid)]);
     assert_eq!(server.counters("IMP-2A"), (0, 4, 0), "held units stay held");
@@ -52,7 +61,11 @@ fn byte_order_marks_line_ends_and_quotes() {
     assert_eq!(server.import("", "sku,total\rIMP-3D,4\r").is(200), report(1, 0, 0));
     assert_eq!(server.import("", "sku,total\n").is(200), report(0, 0, 0));
     assert_eq!(server.import("", "sku,total").is(200), report(0, 0, 0));
-    assert_eq!(server.import("", "sku,total\n\n\r\n\nIMP-3E,5\n\n").is(200), report(1, 0, 0), "empty lines are nothing");
+    assert_eq!(
+        server.import("", "sku,total\n\n\r\n\nIMP-3E,5\n\n").is(200),
+        report(1, 0, 0),
+        "empty lines are nothing"
+    );
     let duplicates = server.import("", "sku,total\nIMP-3A,5\nIMP-3A,6\nIMP-3A,6\nimp-3a,1\n");
     assert_eq!(duplicates.is(200), report(1, 2, 1), "a later line comes after an earlier one");
     assert_eq!(server.counters("IMP-3A"), (6, 0, 0));
@@ -79,9 +92,17 @@ fn each_bad_line_is_told_with_its_number_and_the_rest_goes_on() {
     fails_at(&server, "sku,total\n\n\nIMP-4,x\n\nIMP-4,y\n", &[4, 6]);
     fails_at(&server, "sku,total\n\"IMP\n4\",1\nIMP-4,x\n", &[2, 4]);
     fails_at(&server, "sku,total\nIMP-4\nIMP-4,1,2\nIMP-4,1,\nIMP-4,1\n", &[2, 3, 4]);
-    fails_at(&server, "sku,total\nIMP-4,-1\nIMP-4,1.0\nIMP-4,1e3\nIMP-4, 1\nIMP-4,1 \nIMP-4,\nIMP-4,0x1\nIMP-4,1_000\n", &[2, 3, 4, 5, 6, 7, 8, 9]);
+    fails_at(
+        &server,
+        "sku,total\nIMP-4,-1\nIMP-4,1.0\nIMP-4,1e3\nIMP-4, 1\nIMP-4,1 \nIMP-4,\nIMP-4,0x1\nIMP-4,1_000\n",
+        &[2, 3, 4, 5, 6, 7, 8, 9],
+    );
     fails_at(&server, "sku,total\nIMP-4,1000000000001\nIMP-4,18446744073709551616\nIMP-4,+1\nIMP-4,٣\n", &[2, 3, 4, 5]);
-    fails_at(&server, "sku,total,limit_per_customer\nIMP-4,1,0\nIMP-4,1,-1\nIMP-4,1\nIMP-4,1,x\nIMP-4,1,3\n", &[2, 3, 4, 5]);
+    fails_at(
+        &server,
+        "sku,total,limit_per_customer\nIMP-4,1,0\nIMP-4,1,-1\nIMP-4,1\nIMP-4,1,x\nIMP-4,1,3\n",
+        &[2, 3, 4, 5],
+    );
     assert_eq!(server.get("/v1/stock/IMP-4").is(200)["limit_per_customer"], 3, "the good line was applied");
     let bytes = server.import("", b"sku,total\nIMP-4,7\nIMP\xff4,1\nIMP\x004,1\nIMP-4,8\n".to_vec()).is(200);
     let lines: Vec<_> = bytes["errors"].as_array().unwrap().iter().map(|e| e["line"].as_u64().unwrap()).collect();
@@ -109,9 +130,19 @@ fn held_units_stay_held() {
 fn what_is_no_such_table() {
     let server = shared();
     for bad in [
-        "", "\n\n", "sku\nIMP-6\n", "total,sku\n1,IMP-6\n", "SKU,Total\nIMP-6,1\n", "sku;total\nIMP-6;1\n", "IMP-6,1\n",
-        "sku,total,\nIMP-6,1,\n", "sku, total\nIMP-6,1\n", "sku,total,limit\nIMP-6,1,1\n", "{\"sku\":\"IMP-6\"}",
-        "sku,total,limit_per_customer,x\nIMP-6,1,1,1\n", "sku\ttotal\nIMP-6\t1\n",
+        "",
+        "\n\n",
+        "sku\nIMP-6\n",
+        "total,sku\n1,IMP-6\n",
+        "SKU,Total\nIMP-6,1\n",
+        "sku;total\nIMP-6;1\n",
+        "IMP-6,1\n",
+        "sku,total,\nIMP-6,1,\n",
+        "sku, total\nIMP-6,1\n",
+        "sku,total,limit\nIMP-6,1,1\n",
+        "{\"sku\":\"IMP-6\"}",
+        "sku,total,limit_per_customer,x\nIMP-6,1,1,1\n",
+        "sku\ttotal\nIMP-6\t1\n",
     ] {
         server.import("", bad).refused(422, "invalid_request");
     }
@@ -126,64 +157,4 @@ fn what_is_no_such_table() {
     server.touch("/v1/stock/import").refused(415, "unsupported_media_type");
     server.get("/v1/stock/IMP-6").refused(404, "not_found");
     typed("Text/CSV; charset=utf-8; header=present").is(200);
-}
-
-#[test]
-fn a_thousand_errors_are_told_and_all_are_counted() {
-    let server = shared();
-    let mut table = "sku,total\n".to_owned();
-    for n in 0..1500 {
-        writeln!(table, "IMP-7,bad{n}").unwrap();
-    }
-    let told = server.import("", table + "IMP-7,1\n").is(200);
-    assert_eq!((&told["failed"], &told["created"]), (&json!(1500), &json!(1)));
-    let errors = told["errors"].as_array().unwrap();
-    assert_eq!((errors.len(), &errors[999]["line"]), (1000, &json!(1001)));
-}
-
-#[test]
-fn a_hundred_thousand_lines_go_through_while_others_are_served() {
-    let server = Server::fresh();
-    let mut table = "sku,total\n".to_owned();
-    for n in 0..100_000 {
-        writeln!(table, "SKU-{n},{}", n % 1000).unwrap();
-    }
-    std::thread::scope(|scope| {
-        let import = scope.spawn(|| server.import("", table.clone()).is(200));
-        let mut served = 0;
-        while !import.is_finished() {
-            assert_eq!(server.get("/healthz").status, 200);
-            server.put("/v1/stock/OTHER", &json!({"total": served})).json();
-            served += 1;
-        }
-        assert_eq!(import.join().unwrap(), report(100_000, 0, 0));
-        assert!(served > 3, "only {served} others were served");
-    });
-    assert_eq!(server.counters("SKU-99999"), (999, 0, 0));
-    assert_eq!(server.import("", table).is(200), report(0, 0, 100_000), "again, it changes nothing");
-    let audit = server.touch("/v1/audit").is(200);
-    assert_eq!((&audit["clean"], &audit["skus"]), (&json!(true), &json!(100_001)));
-}
-
-#[test]
-fn a_table_that_breaks_off_leaves_whole_lines() {
-    let server = shared();
-    let mut cut = Connection::open(server.port);
-    let head = "POST /v1/stock/import HTTP/1.1\r\nhost: h\r\ncontent-type: text/csv\r\ncontent-length: 10000\r\n\r\n";
-    cut.send(format!("{head}sku,total\nIMP-8A,11\nIMP-8B,22\nIMP-8C,3").as_bytes());
-    let found = || server.get(&stock_path("IMP-8B")).status == 200;
-    crate::support::eventually("the whole lines are applied", std::time::Duration::from_secs(5), || found().then_some(()));
-    drop(cut);
-    assert_eq!(server.counters("IMP-8A"), (11, 0, 0));
-    std::thread::sleep(std::time::Duration::from_millis(100));
-    server.get("/v1/stock/IMP-8C").refused(404, "not_found");
-}
-
-#[test]
-fn a_table_beyond_the_limit_is_refused() {
-    let server = shared();
-    let line = format!("{}\n", "x".repeat(1023)).into_bytes();
-    let mut table = b"sku,total\nIMP-9,1\n".to_vec();
-    table.extend(line.iter().cycle().take(64 << 20));
-    server.import("", table).refused(413, "body_too_large");
 }

@@ -27,7 +27,8 @@ fn every_movement_is_an_entry_and_their_sum_is_the_stock() {
     server.stock("B", 5);
     server.post("/v1/stock/A/adjust", &json!({"delta": -1, "reason": "damaged \"x\""})).is(200);
     server.put("/v1/stock/A", &json!({"total": 10, "limit_per_customer": null})).is(200);
-    let hold = server.hold(&json!({"order_id": "o-1", "items": [{"sku": "A", "quantity": 2}, {"sku": "B", "quantity": 1}]}));
+    let hold =
+        server.hold(&json!({"order_id": "o-1", "items": [{"sku": "A", "quantity": 2}, {"sku": "B", "quantity": 1}]}));
     server.patch(&hold, &json!({"items": [{"sku": "A", "quantity": 3}]})).is(200);
     server.post(&format!("{hold}/extend"), &json!({"ttl_seconds": 900})).is(200);
     server.touch(&format!("{hold}/confirm")).is(200);
@@ -79,11 +80,27 @@ fn every_movement_is_an_entry_and_their_sum_is_the_stock() {
         assert_eq!(all(&server, &format!("sku=b&{limit}")), [Value::Null; 0]);
     }
     for sku in ["A", "B"] {
-        let sum = |name: &str| entries.iter().filter(|e| e["sku"] == sku).map(|e| e[name].as_i64().unwrap()).sum::<i64>();
+        let sum =
+            |name: &str| entries.iter().filter(|e| e["sku"] == sku).map(|e| e[name].as_i64().unwrap()).sum::<i64>();
         let (available, held, sold) = server.counters(sku);
-        assert_eq!([sum("available"), sum("held"), sum("sold")], [available, held, sold].map(|n| i64::try_from(n).unwrap()));
+        assert_eq!(
+            [sum("available"), sum("held"), sum("sold")],
+            [available, held, sold].map(|n| i64::try_from(n).unwrap())
+        );
     }
-    for bad in ["limit=0", "limit=1001", "limit=1.0", "after=x", "after=-1", "after=1.0", "sku=", "order_id=", "skus=A", "sku=%20A", "order_id=a%00"] {
+    for bad in [
+        "limit=0",
+        "limit=1001",
+        "limit=1.0",
+        "after=x",
+        "after=-1",
+        "after=1.0",
+        "sku=",
+        "order_id=",
+        "skus=A",
+        "sku=%20A",
+        "order_id=a%00",
+    ] {
         server.get(&format!("/v1/ledger?{bad}")).refused(422, "invalid_request");
     }
     assert_eq!(server.get("/v1/ledger?after=18446744073709551615").is(200), json!({"items": [], "next": null}));

@@ -22,12 +22,14 @@ fn units_come_back_and_the_order_tells() {
     bought(&server, "order-1", &json!([{"sku": "ORDER-1A", "quantity": 3}, {"sku": "ORDER-1B", "quantity": 1}]));
     let one = json!([{"sku": "ORDER-1A", "quantity": 1}]);
     let order = give_back(&server, "order-1", Some("rma-1"), &one).is(200);
-    let lines = json!([{"sku": "ORDER-1A", "quantity": 3, "returned": 1}, {"sku": "ORDER-1B", "quantity": 1, "returned": 0}]);
+    let lines =
+        json!([{"sku": "ORDER-1A", "quantity": 3, "returned": 1}, {"sku": "ORDER-1B", "quantity": 1, "returned": 0}]);
     assert_eq!((&order["items"], &order["status"]), (&lines, &json!("confirmed")));
     assert_eq!(server.counters("ORDER-1A"), (3, 0, 2));
     assert_eq!(give_back(&server, "order-1", Some("rma-1"), &one).is(200), order, "once");
     assert_eq!(server.counters("ORDER-1A"), (3, 0, 2));
-    give_back(&server, "order-1", Some("rma-1"), &json!([{"sku": "ORDER-1A", "quantity": 2}])).refused(422, "idempotency_key_reused");
+    give_back(&server, "order-1", Some("rma-1"), &json!([{"sku": "ORDER-1A", "quantity": 2}]))
+        .refused(422, "idempotency_key_reused");
 
     let too_many = json!([{"sku": "ORDER-1B", "quantity": 1}, {"sku": "ORDER-1A", "quantity": 2}, {"sku": "ORDER-1A", "quantity": 1}]);
     let refused = give_back(&server, "order-1", Some("rma-2"), &too_many).refused(409, "return_exceeds_order");
@@ -62,7 +64,8 @@ fn keys_of_returns_and_adjustments_share_one_namespace() {
     let server = shared();
     server.stock("ORDER-3", 5);
     bought(&server, "order-3", &json!([{"sku": "ORDER-3", "quantity": 1}]));
-    let adjust = Call::new("POST", "/v1/stock/ORDER-3/adjust").header("idempotency-key", "order-3").json(&json!({"delta": 1}));
+    let adjust =
+        Call::new("POST", "/v1/stock/ORDER-3/adjust").header("idempotency-key", "order-3").json(&json!({"delta": 1}));
     adjust.to(&server).is(200);
     let one = json!([{"sku": "ORDER-3", "quantity": 1}]);
     give_back(&server, "order-3", Some("order-3"), &one).refused(422, "idempotency_key_reused");

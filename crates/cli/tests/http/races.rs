@@ -34,10 +34,14 @@ fn two_hundred_buyers_for_twenty_units() {
     let answers = at_once(&server, &calls);
     assert_eq!((count(&answers, 201), count(&answers, 409)), (20, 180));
     assert_eq!(server.counters("RACE-1"), (0, 20, 0));
-    let confirms: Vec<Call> = answers.iter().filter_map(|a| a.header("location")).flat_map(|path| {
-        let call = Call::new("POST", &format!("{path}/confirm"));
-        [call.clone(), call]
-    }).collect();
+    let confirms: Vec<Call> = answers
+        .iter()
+        .filter_map(|a| a.header("location"))
+        .flat_map(|path| {
+            let call = Call::new("POST", &format!("{path}/confirm"));
+            [call.clone(), call]
+        })
+        .collect();
     assert_eq!(count(&at_once(&server, &confirms), 200), 40);
     assert_eq!(server.counters("RACE-1"), (0, 0, 20), "exactly as many are sold as there were");
 }
@@ -46,7 +50,8 @@ fn two_hundred_buyers_for_twenty_units() {
 fn two_hundred_clicks_of_one_customer() {
     let server = shared();
     server.put("/v1/stock/RACE-2", &json!({"total": 500, "limit_per_customer": 3})).is(201);
-    let calls: Vec<Call> = (0..200).map(|n| hold(&with(cart(&format!("race-2-{n}"), "RACE-2", 1), "customer_id", "c"))).collect();
+    let calls: Vec<Call> =
+        (0..200).map(|n| hold(&with(cart(&format!("race-2-{n}"), "RACE-2", 1), "customer_id", "c"))).collect();
     let answers = at_once(&server, &calls);
     assert_eq!((count(&answers, 201), count(&answers, 409)), (3, 197));
     assert_eq!(server.counters("RACE-2"), (497, 3, 0), "losers burn no units");
@@ -71,12 +76,14 @@ fn carts_in_every_order_never_deadlock() {
     for sku in ["RACE-4A", "RACE-4B", "RACE-4C"] {
         server.stock(sku, 100);
     }
-    let calls: Vec<Call> = (0..90).map(|n| {
-        let mut skus = ["RACE-4A", "RACE-4B", "RACE-4C"];
-        skus.rotate_left(n % 3);
-        let items: Vec<Value> = skus.iter().map(|sku| json!({"sku": sku, "quantity": 2})).collect();
-        hold(&json!({"order_id": format!("race-4-{n}"), "items": items}))
-    }).collect();
+    let calls: Vec<Call> = (0..90)
+        .map(|n| {
+            let mut skus = ["RACE-4A", "RACE-4B", "RACE-4C"];
+            skus.rotate_left(n % 3);
+            let items: Vec<Value> = skus.iter().map(|sku| json!({"sku": sku, "quantity": 2})).collect();
+            hold(&json!({"order_id": format!("race-4-{n}"), "items": items}))
+        })
+        .collect();
     let answers = at_once(&server, &calls);
     assert_eq!((count(&answers, 201), count(&answers, 409)), (50, 40));
     for sku in ["RACE-4A", "RACE-4B", "RACE-4C"] {
@@ -92,9 +99,11 @@ fn a_confirmation_races_a_release_and_a_change() {
         let before = server.counters("RACE-5");
         let path = server.hold(&cart(&format!("race-5-{n}"), "RACE-5", 5));
         let verbs = [
-            Call::new("POST", &format!("{path}/confirm")), Call::new("POST", &format!("{path}/release")),
+            Call::new("POST", &format!("{path}/confirm")),
+            Call::new("POST", &format!("{path}/release")),
             Call::new("PATCH", &path).json(&json!({"items": [{"sku": "RACE-5", "quantity": 7}]})),
-            Call::new("POST", &format!("{path}/confirm")), Call::new("POST", &format!("{path}/release")),
+            Call::new("POST", &format!("{path}/confirm")),
+            Call::new("POST", &format!("{path}/release")),
         ];
         let answers = at_once(&server, &verbs);
         assert!(answers.iter().all(|a| [200, 409, 410].contains(&a.status)), "{answers:?}");
@@ -108,7 +117,8 @@ fn a_confirmation_races_a_release_and_a_change() {
 fn an_expiry_races_the_payment() {
     let server = shared();
     server.stock("RACE-6", 10);
-    let paths: Vec<String> = (0..10).map(|n| server.hold(&brief_cart(&format!("race-6-{n}"), "RACE-6", 1, 1))).collect();
+    let paths: Vec<String> =
+        (0..10).map(|n| server.hold(&brief_cart(&format!("race-6-{n}"), "RACE-6", 1, 1))).collect();
     let answers: Vec<(Answer, Answer)> = std::thread::scope(|scope| {
         let rivals = scope.spawn(|| {
             let mut taken = Vec::new();
@@ -124,7 +134,11 @@ fn an_expiry_races_the_payment() {
         let paid = paths.iter().map(pay).collect();
         let rivals = rivals.join().unwrap();
         let (sold, held) = (count_first(&paid), count(&rivals, 201));
-        assert_eq!(server.counters("RACE-6"), (10 - (sold + held) as u64, held as u64, sold as u64), "one owner a unit");
+        assert_eq!(
+            server.counters("RACE-6"),
+            (10 - (sold + held) as u64, held as u64, sold as u64),
+            "one owner a unit"
+        );
         paid
     });
     for (confirm, hold) in answers {
@@ -142,7 +156,8 @@ fn a_stock_sync_races_the_shoppers() {
     let server = shared();
     server.stock("RACE-7", 100);
     let mut calls: Vec<Call> = (0..60).map(|n| hold(&cart(&format!("race-7-{n}"), "RACE-7", 1))).collect();
-    let sync = |total: u64| Call::new("PUT", "/v1/stock/RACE-7").header("if-match", "\"1\"").json(&json!({"total": total}));
+    let sync =
+        |total: u64| Call::new("PUT", "/v1/stock/RACE-7").header("if-match", "\"1\"").json(&json!({"total": total}));
     calls.extend([sync(80), sync(90), sync(70), sync(95)]);
     let answers = at_once(&server, &calls);
     assert_eq!(count(&answers[60..], 200), 1, "one sync wins");

@@ -33,7 +33,11 @@ fn the_metrics_tell_what_happened_and_nothing_that_a_client_chose() {
         "holdfast_http_answers_total{route=\"stock\",status=\"201\"} 1",
         "holdfast_http_answers_total{route=\"other\",status=\"404\"} 1",
         "holdfast_http_request_duration_seconds_count{route=\"holds\"} 2",
-        "holdfast_skus 1", "holdfast_ready 1", "holdfast_audit_drift 0", "holdfast_lane_waiting_requests 0", "holdfast_expired_holds_total 0",
+        "holdfast_skus 1",
+        "holdfast_ready 1",
+        "holdfast_audit_drift 0",
+        "holdfast_lane_waiting_requests 0",
+        "holdfast_expired_holds_total 0",
     ] {
         assert!(text.contains(&format!("{line}\n")), "{line} is missing in\n{text}");
     }
@@ -60,11 +64,24 @@ fn the_description_is_the_one_that_was_agreed() {
     let served = shared().get("/openapi.json");
     assert_eq!(served.is(200), document, "the server serves what the verb prints");
     for (path, methods) in [
-        ("/v1/stock/{sku}", "delete get put"), ("/v1/stock", "get"), ("/v1/stock/{sku}/adjust", "post"), ("/v1/stock/import", "post"),
-        ("/v1/holds", "get post"), ("/v1/holds/{id}", "get patch"), ("/v1/holds/{id}/extend", "post"), ("/v1/holds/{id}/release", "post"),
-        ("/v1/holds/{id}/confirm", "post"), ("/v1/orders/{order_id}", "get"), ("/v1/orders/{order_id}/returns", "post"),
-        ("/v1/ledger", "get"), ("/v1/audit", "get post"), ("/v1/payments", "get"), ("/v1/refunds", "get"), ("/healthz", "get"),
-        ("/readyz", "get"), ("/metrics", "get"),
+        ("/v1/stock/{sku}", "delete get put"),
+        ("/v1/stock", "get"),
+        ("/v1/stock/{sku}/adjust", "post"),
+        ("/v1/stock/import", "post"),
+        ("/v1/holds", "get post"),
+        ("/v1/holds/{id}", "get patch"),
+        ("/v1/holds/{id}/extend", "post"),
+        ("/v1/holds/{id}/release", "post"),
+        ("/v1/holds/{id}/confirm", "post"),
+        ("/v1/orders/{order_id}", "get"),
+        ("/v1/orders/{order_id}/returns", "post"),
+        ("/v1/ledger", "get"),
+        ("/v1/audit", "get post"),
+        ("/v1/payments", "get"),
+        ("/v1/refunds", "get"),
+        ("/healthz", "get"),
+        ("/readyz", "get"),
+        ("/metrics", "get"),
     ] {
         let mut described: Vec<_> = document["paths"][path].as_object().unwrap().keys().cloned().collect();
         described.sort();

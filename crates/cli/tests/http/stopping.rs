@@ -17,7 +17,9 @@ fn shop(port: u16, name: usize, acknowledged: &Mutex<Vec<String>>) {
         if connection.try_send(&call.bytes()).is_err() {
             return;
         }
-        let Some(answer) = connection.try_answer("POST") else { return };
+        let Some(answer) = connection.try_answer("POST") else {
+            return;
+        };
         answer.is(201);
         acknowledged.lock().unwrap().push(order);
         if answer.header("connection") == Some("close") {
@@ -83,7 +85,10 @@ fn a_request_that_has_begun_is_answered_before_the_end() {
     let mut server = Server::fresh();
     server.stock("A", 5);
     let body = cart("o-1", "A", 1).to_string();
-    let head = format!("POST /v1/holds HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "POST /v1/holds HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
     let mut begun = Connection::open(server.port);
     begun.send(format!("{head}{}", &body[..10]).as_bytes());
     let mut table = Connection::open(server.port);
@@ -135,9 +140,18 @@ fn a_restart_keeps_everything() {
         call.json(&json!({"items": [{"sku": "A", "quantity": 1}]})).to(server).is(200)
     };
     give(&server);
-    let brief = server.hold(&json!({"order_id": "o-4", "items": [{"sku": "A", "quantity": 5}], "customer_id": "d", "ttl_seconds": 1}));
+    let brief = server.hold(
+        &json!({"order_id": "o-4", "items": [{"sku": "A", "quantity": 5}], "customer_id": "d", "ttl_seconds": 1}),
+    );
     let read = |server: &Server| -> Vec<Value> {
-        let paths = ["/v1/stock", "/v1/holds?status=held&order_id=o-1", "/v1/holds?status=released", "/v1/orders/o-3", "/v1/ledger?limit=8", held.as_str()];
+        let paths = [
+            "/v1/stock",
+            "/v1/holds?status=held&order_id=o-1",
+            "/v1/holds?status=released",
+            "/v1/orders/o-3",
+            "/v1/ledger?limit=8",
+            held.as_str(),
+        ];
         paths.iter().map(|path| server.get(path).is(200)).collect()
     };
     eventually("the brief hold lapses", Duration::from_secs(5), || (server.counters("A").1 == 2).then_some(()));
@@ -164,84 +178,4 @@ fn a_hold_lapses_while_the_server_is_down() {
     let server = Server::with(&folder, &[]);
     server.post("/v1/holds", &cart("p", "A", 1)).is(201);
     assert_eq!(server.get(&brief).is(200)["status"], "expired");
-}
-
-#[test]
-fn a_full_lane_refuses_at_once_and_nothing_is_half_done() {
-    let folder = Arc::new(tempdir().unwrap());
-    let file = folder.path().join("small.toml");
-    std::fs::write(&file, "lane_depth = 1\nmax_batch = 1\n").unwrap();
-    let server = Server::with(&folder, &["--config", file.to_str().unwrap()]);
-    server.stock("A", 100_000);
-    let counts = Mutex::new((0_u64, 0_u64));
-    std::thread::scope(|scope| {
-        for name in 0..16 {
-            let (server, counts) = (&server, &counts);
-            scope.spawn(move || {
-                let mut connection = Connection::open(server.port);
-                for n in 0..40 {
-                    let answer = connection.call(&Call::new("POST", "/v1/holds").json(&cart(&format!("o-{name}-{n}"), "A", 1)));
-                    let mut counts = counts.lock().unwrap();
-                    if answer.status == 503 {
-                        answer.refused(503, "overloaded");
-                        assert_eq!(answer.header("retry-after"), Some("1"));
-                        counts.1 += 1;
-                    } else {
-                        answer.is(201);
-                        counts.0 += 1;
-                    }
-                }
-            });
-        }
-    });
-    let (held, refused) = counts.into_inner().unwrap();
-    assert!(refused > 0, "the lane was never full");
-    assert_eq!(server.counters("A").1, held);
-    let table: String = (0..500).map(|n| format!("S-{n},1\n")).collect();
-    assert_eq!(server.import("", format!("sku,total\n{table}")).is(200)["created"], 500, "an import waits for its place");
-}
-
-#[test]
-fn a_full_disk_is_told_and_heals() {
-    let folder = Arc::new(tempdir().unwrap());
-    let binary = holdfast();
-    // No file may grow beyond a megabyte, until the limit is lifted from outside.
-    let mut limited = Command::new("sh");
-    limited.arg("-c").arg("trap '' XFSZ; ulimit -S -f 2048; exec \"$0\" \"$@\"").arg(binary.get_program());
-    for (name, value) in binary.get_envs() {
-        if value.is_none() {
-            limited.env_remove(name);
-        }
-    }
-    let server = Server::with_command(limited, &folder, &[]);
-    server.stock("A", 1_000_000);
-    let note = "x".repeat(8000);
-    let ask = |n: u64| server.post("/v1/holds", &json!({"order_id": format!("o-{n}"), "items": [{"sku": "A", "quantity": 1}], "metadata": {"note": note}}));
-    let mut held = 0;
-    let failed = loop {
-        let answer = ask(held);
-        if answer.status != 201 {
-            break answer;
-        }
-        held += 1;
-        assert!(held < 10_000, "the disk never filled up");
-    };
-    failed.refused(503, "engine_unavailable");
-    assert_eq!(failed.header("retry-after"), Some("1"));
-    assert!(!failed.text().contains("SQL") && !failed.text().contains("disk I/O"), "causes are for logs: {}", failed.text());
-    let ready = server.get("/readyz");
-    assert_eq!((ready.status, ready.json()), (503, json!({"status": "not_ready", "reason": "engine_unavailable"})));
-    assert_eq!(server.get("/healthz").status, 200);
-    assert_eq!(server.counters("A"), (1_000_000 - held, held, 0), "reading goes on, and nothing is half done");
-    assert_eq!(server.get("/v1/holds?order_id=o-0").is(200)["items"][0]["status"], "held");
-
-    let lifted = Rlimit { current: None, maximum: None };
-    prlimit(Some(server.pid()), Resource::Fsize, lifted).unwrap();
-    eventually("it heals", Duration::from_secs(10), || (ask(held).status < 300).then_some(()));
-    assert_eq!(server.get("/readyz").status, 200);
-    assert_eq!(server.counters("A").1, held + 1);
-    let log = server.stop().1;
-    assert!(log.contains("\"ERROR\""), "the cause is in the log: {log}");
-    let server = Server::with(&folder, &[]);
-    assert_eq!(server.counters("A").1, held + 1);
 }

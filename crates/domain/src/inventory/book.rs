@@ -96,7 +96,13 @@ pub(super) struct HoldBook {
 
 impl HoldBook {
     pub(super) fn new(hasher: FixedState) -> Self {
-        Self { hasher, slots: Slots::default(), by_id: Index::new(), by_order: Index::new(), by_customer: BTreeSet::new() }
+        Self {
+            hasher,
+            slots: Slots::default(),
+            by_id: Index::new(),
+            by_order: Index::new(),
+            by_customer: BTreeSet::new(),
+        }
     }
 
     pub(super) fn len(&self) -> usize {

@@ -213,7 +213,12 @@ impl Inventory {
     }
 
     /// Expires lapsed holds until every line can be served, beyond what `credit` claims already; else the short lines.
-    pub(super) fn expect_available(&mut self, lines: &Lines, credit: Option<&Lines>, now: Time) -> Result<(), Vec<Short>> {
+    pub(super) fn expect_available(
+        &mut self,
+        lines: &Lines,
+        credit: Option<&Lines>,
+        now: Time,
+    ) -> Result<(), Vec<Short>> {
         let mut short = Vec::new();
         for line in lines {
             let has = credit.map_or(0, |lines| lines.quantity_of(&line.sku));

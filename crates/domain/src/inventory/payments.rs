@@ -47,7 +47,8 @@ impl Inventory {
             status: PaymentStatus::Open,
             received_at: now,
         };
-        let tracked = self.payments.entry(fact.payment.clone()).or_insert_with(|| Tracked { value: new(), mark: Mark::New });
+        let tracked =
+            self.payments.entry(fact.payment.clone()).or_insert_with(|| Tracked { value: new(), mark: Mark::New });
         if tracked.mark == Mark::New && !self.changes.payments.contains(&fact.payment) {
             self.changes.payments.push(fact.payment.clone());
         } else if tracked.touch() {
@@ -200,7 +201,9 @@ impl Inventory {
             }
             PaymentStatus::Reversing => self.upgrade_void(&payment, now),
             PaymentStatus::Refunded | PaymentStatus::Voided => Settlement::Duplicate,
-            PaymentStatus::Open | PaymentStatus::Unmatched | PaymentStatus::NeedsAttention => self.decide(&payment, now),
+            PaymentStatus::Open | PaymentStatus::Unmatched | PaymentStatus::NeedsAttention => {
+                self.decide(&payment, now)
+            }
         }
     }
 
@@ -237,7 +240,8 @@ impl Inventory {
         if !order.money.is_paid_by(&payment.money) {
             return self.reverse(payment, JobReason::AmountMismatch, now);
         }
-        let is_unpaid = order.payment.is_none() && matches!(order.status, OrderStatus::Confirmed | OrderStatus::Returned);
+        let is_unpaid =
+            order.payment.is_none() && matches!(order.status, OrderStatus::Confirmed | OrderStatus::Returned);
         if is_unpaid {
             Settlement::Attached(self.attach(payment, order, now))
         } else {

@@ -81,7 +81,8 @@ impl Inventory {
         let taken = if delta < 0 { delta.unsigned_abs() } else { 0 };
         while self.shelf.get(sku).is_some_and(|s| s.available < taken) && self.expire_first(sku, now) {}
         let stock = self.shelf.get(sku).cloned().ok_or(Refusal::NotFound)?;
-        let available = stock.available.checked_add_signed(delta).ok_or(Refusal::InsufficientAvailable(stock.available))?;
+        let available =
+            stock.available.checked_add_signed(delta).ok_or(Refusal::InsufficientAvailable(stock.available))?;
         let mut answer = stock;
         if delta != 0 {
             if let Some(kept) = self.shelf.touch(sku, &mut self.changes) {

@@ -55,8 +55,10 @@ struct Cut {
 fn cut(db: &Connection) -> Result<Cut, Failure> {
     let snapshot = db.unchecked_transaction()?;
     let last = one(&snapshot, "SELECT coalesce(max(seq), 0) FROM ledger", [], |row| Ok(row.get(0)?))?.unwrap_or(0);
-    let counters = all(&snapshot, "SELECT sku, available, held, sold FROM stock", [], sku_and_sums)?.into_iter().collect();
-    let held = "SELECT lines FROM holds WHERE n >= (SELECT value FROM meta WHERE name = 'low_water') AND status = 'held'";
+    let counters =
+        all(&snapshot, "SELECT sku, available, held, sold FROM stock", [], sku_and_sums)?.into_iter().collect();
+    let held =
+        "SELECT lines FROM holds WHERE n >= (SELECT value FROM meta WHERE name = 'low_water') AND status = 'held'";
     let held = units(&snapshot, held, |parts| parts.first().copied())?;
     let sold = units(&snapshot, "SELECT lines FROM orders", |parts| Some(parts.first()? - parts.get(1)?))?;
     snapshot.commit()?;

@@ -111,7 +111,8 @@ pub(super) fn order(db: &Connection, id: &OrderId) -> Result<Option<Order>, Fail
 }
 
 fn order_file(db: &Connection, id: &OrderId, any_waiting: bool) -> Result<OrderFile, Failure> {
-    let latest = "SELECT id FROM holds WHERE order_id = ?1 AND status IN ('released', 'expired') ORDER BY n DESC LIMIT 1";
+    let latest =
+        "SELECT id FROM holds WHERE order_id = ?1 AND status IN ('released', 'expired') ORDER BY n DESC LIMIT 1";
     let waiting = "SELECT provider, payment_id FROM payments
         WHERE order_id = ?1 AND status IN ('unmatched', 'needs_attention') ORDER BY n";
     let order = order(db, id)?;

@@ -88,6 +88,8 @@ impl Embedded {
     /// As [`Embedded::open`].
     pub fn open_with(dir: impl AsRef<Path>, policy: Policy) -> Result<Self, Failure> {
         let folder = Folder::lock(dir.as_ref())?;
+        // Readers look for the index when they connect, so it has to be there before them.
+        drop(folder.index()?);
         let board = Board::default();
         let writer = Writer::open(&folder, &board, policy, random_seed())?;
         let core = Arc::new(Core {

@@ -57,8 +57,8 @@ fn walk(
     if let Some(key) = key.filter(|_| has_index(db)) {
         let done = index::indexed_to(db)?;
         let by_seq = format!("SELECT {} FROM ledger WHERE seq = ?1", rows::ENTRY);
-        let mut statement =
-            db.prepare_cached("SELECT seq FROM derived.ledger_index WHERE key = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3")?;
+        let mut statement = db
+            .prepare_cached("SELECT seq FROM derived.ledger_index WHERE key = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3")?;
         let mut found = statement.query(params![key, after, PASS as i64])?;
         while let Some(row) = found.next()? {
             last = row.get(0)?;
@@ -76,7 +76,10 @@ fn walk(
     }
     // The tail is as long as the engine is busy; it is read whole, since looking at a row costs little here.
     let sql = format!("SELECT {} FROM ledger WHERE seq > ?1 ORDER BY seq", rows::ENTRY);
-    let keyed = format!("SELECT {} FROM ledger WHERE seq > ?1 AND (sku IS NOT NULL OR order_id IS NOT NULL) ORDER BY seq", rows::ENTRY);
+    let keyed = format!(
+        "SELECT {} FROM ledger WHERE seq > ?1 AND (sku IS NOT NULL OR order_id IS NOT NULL) ORDER BY seq",
+        rows::ENTRY
+    );
     let mut statement = db.prepare_cached(if key.is_some() { &keyed } else { &sql })?;
     let mut found = statement.query([last])?;
     while let Some(row) = found.next()? {
@@ -165,9 +168,18 @@ fn all_holds(db: &Connection, filter: &HoldFilter, limit: usize, now: Time) -> R
     Ok(Page { items, next: (looked == PASS).then(|| after.to_string()) })
 }
 
-pub(super) fn payments(db: &Connection, status: Option<&str>, after: u64, limit: usize) -> Result<Page<Payment>, Failure> {
-    let sql = format!("SELECT {} FROM payments WHERE n > ?1 AND (?2 IS NULL OR status = ?2) ORDER BY n LIMIT ?3", rows::PAYMENT);
-    let found = all(db, &sql, params![after as i64, status, limit as i64], |row| Ok((row.get(14)?, rows::payment(row)?)))?;
+pub(super) fn payments(
+    db: &Connection,
+    status: Option<&str>,
+    after: u64,
+    limit: usize,
+) -> Result<Page<Payment>, Failure> {
+    let sql = format!(
+        "SELECT {} FROM payments WHERE n > ?1 AND (?2 IS NULL OR status = ?2) ORDER BY n LIMIT ?3",
+        rows::PAYMENT
+    );
+    let found =
+        all(db, &sql, params![after as i64, status, limit as i64], |row| Ok((row.get(14)?, rows::payment(row)?)))?;
     Ok(page(found, limit))
 }
 

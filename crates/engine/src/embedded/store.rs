@@ -1,6 +1,7 @@
 //! Opening the files: the folder's lock, the connections and their settings, the schema and its version.
 
 use super::failure::Failure;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -102,6 +103,8 @@ pub(super) fn reader(folder: &Path) -> Result<Connection, Failure> {
 
 fn settings(connection: &Connection) -> Result<(), Failure> {
     connection.busy_timeout(Duration::from_secs(5))?;
+    // Without this, SQLite plans a statement anew whenever a bound value might change the plan: most of the CPU.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(())
 }

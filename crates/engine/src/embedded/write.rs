@@ -29,8 +29,12 @@ fn stocks(db: &Connection, inventory: &Inventory, changes: &Changes) -> Result<(
             continue;
         };
         let sql = match mark {
-            Mark::New => "INSERT INTO stock (available, held, sold, limit_per_customer, version, sku) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            _ => "UPDATE stock SET available = ?1, held = ?2, sold = ?3, limit_per_customer = ?4, version = ?5 WHERE sku = ?6",
+            Mark::New => {
+                "INSERT INTO stock (available, held, sold, limit_per_customer, version, sku) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+            }
+            _ => {
+                "UPDATE stock SET available = ?1, held = ?2, sold = ?3, limit_per_customer = ?4, version = ?5 WHERE sku = ?6"
+            }
         };
         let limit = stock.limit_per_customer.map(|l| l as i64);
         let (available, held, sold) = (stock.available as i64, stock.held as i64, stock.sold as i64);

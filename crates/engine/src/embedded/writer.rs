@@ -9,6 +9,7 @@ use crate::clock::{HoldIds, monotonic};
 use crate::{Answer, EngineError};
 use holdfast_domain::{Command, Inventory, Key, Policy, Stock, Time};
 use rusqlite::Connection;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 /// After a failure, the store is tried again at most this often.
@@ -24,7 +25,10 @@ pub(super) struct Writer {
 enum State {
     Ready(Box<Ready>),
     /// The last batch failed, or the store could not be read after that. Nothing in memory is to be believed.
-    Failed { since: Instant, why: String },
+    Failed {
+        since: Instant,
+        why: String,
+    },
 }
 
 struct Ready {
@@ -61,7 +65,9 @@ impl Writer {
         self.last_time = self.last_time.max(now);
         let now = self.last_time;
         let ready = self.ready(folder, board)?;
-        match ready.apply(batch, now, board) {
+        // A bug that panics must not end the lane: what it left in memory is thrown away like after a failed batch.
+        let applied = catch_unwind(AssertUnwindSafe(|| ready.apply(batch, now, board)));
+        match applied.unwrap_or_else(|_| Err(EngineError::Unknown("a batch panicked".into()))) {
             Ok(answers) => Ok(answers),
             Err(error) => {
                 tracing::error!(%error, "a batch could not be made durable");
@@ -76,7 +82,7 @@ impl Writer {
             if since.elapsed() < RETRY {
                 return Err(EngineError::Unavailable(why.clone()));
             }
-            match Ready::open(folder, board, &self.policy, self.seed) {
+            match Ready::open(folder, board, &self.policy, self.seed).and_then(Ready::probe) {
                 Ok(ready) => {
                     tracing::info!("the store is read again after a failure");
                     self.state = State::Ready(Box::new(ready));
@@ -96,7 +102,8 @@ impl Writer {
     /// Moves the mark below which no hold claims units; one bounded pass.
     pub(super) fn raise_low_water(&mut self) -> Result<(), Failure> {
         let State::Ready(ready) = &mut self.state else { return Ok(()) };
-        let low = one(&ready.db, "SELECT value FROM meta WHERE name = 'low_water'", [], |row| Ok(row.get::<_, i64>(0)?))?;
+        let low =
+            one(&ready.db, "SELECT value FROM meta WHERE name = 'low_water'", [], |row| Ok(row.get::<_, i64>(0)?))?;
         let low = low.unwrap_or(0);
         let sql = "SELECT n, status FROM holds WHERE n >= ?1 ORDER BY n LIMIT 5000";
         let passed = all(&ready.db, sql, [low], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
@@ -130,8 +137,16 @@ impl Ready {
         Ok(Self { inventory, ids: HoldIds::after(last_hold), seq, waiting, db, wanted: Vec::new() })
     }
 
+    /// Writes a little, durably: a store that can only be read is not ready.
+    fn probe(self) -> Result<Self, Failure> {
+        self.db.execute("UPDATE meta SET value = value WHERE name = 'low_water'", [])?;
+        Ok(self)
+    }
+
     fn apply(&mut self, batch: Vec<Command>, now: Time, board: &Board) -> Result<Vec<Answer>, EngineError> {
         let mut answers = Vec::with_capacity(batch.len());
+        // One snapshot for all that is looked up: each SELECT on its own would lock and unlock the log.
+        execute(&self.db, "BEGIN").map_err(not_applied)?;
         for mut command in batch {
             if let Command::Hold(asked) = &mut command {
                 asked.id = self.ids.next(now);
@@ -139,7 +154,9 @@ impl Ready {
             self.load(&command)?;
             answers.push(self.inventory.apply(&command, now));
         }
-        if !self.inventory.changes().is_empty() {
+        if self.inventory.changes().is_empty() {
+            execute(&self.db, "COMMIT").map_err(not_applied)?;
+        } else {
             self.persist()?;
             board.post(&self.inventory);
         }
@@ -159,32 +176,36 @@ impl Ready {
         }
     }
 
+    /// Writes what the batch changed and commits. After an error the connection is dropped, and with it whatever was
+    /// written but not committed.
     fn persist(&mut self) -> Result<(), EngineError> {
-        let not_applied = |e: rusqlite::Error| EngineError::from(Failure::from(e));
-        let run = |db: &Connection, sql: &str| db.prepare_cached(sql)?.execute([]).map(|_| ());
-        run(&self.db, "BEGIN IMMEDIATE").map_err(not_applied)?;
         let mut seq = self.seq;
-        if let Err(failure) = write::changes(&self.db, &self.inventory, &mut seq) {
-            run(&self.db, "ROLLBACK").map_err(not_applied)?;
-            return Err(failure.into());
-        }
-        if let Err(error) = run(&self.db, "COMMIT") {
+        write::changes(&self.db, &self.inventory, &mut seq)?;
+        let waiting = match self.inventory.changes().payments.is_empty() {
+            true => self.waiting,
+            false => load::waiting_count(&self.db)?,
+        };
+        if let Err(error) = execute(&self.db, "COMMIT") {
             // A full disk leaves the transaction open and nothing written. Any other failure leaves us not knowing.
             let is_open = !self.db.is_autocommit();
-            if is_open && run(&self.db, "ROLLBACK").is_ok() && is_full(&error) {
+            if is_open && is_full(&error) && execute(&self.db, "ROLLBACK").is_ok() {
                 return Err(not_applied(error));
             }
             return Err(EngineError::Unknown(format!("SQLite: {error}")));
         }
-        self.seq = seq;
-        if !self.inventory.changes().payments.is_empty() {
-            self.waiting = load::waiting_count(&self.db)?;
-        }
+        (self.seq, self.waiting) = (seq, waiting);
         Ok(())
     }
+}
+
+fn execute(db: &Connection, sql: &str) -> rusqlite::Result<()> {
+    db.prepare_cached(sql)?.execute([]).map(|_| ())
+}
+
+fn not_applied(error: rusqlite::Error) -> EngineError {
+    Failure::from(error).into()
 }
 
 fn is_full(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)
 }
-

@@ -17,11 +17,7 @@ pub struct Gated {
 
 impl Gated {
     pub fn new(inner: Arc<dyn Engine>) -> Self {
-        Self {
-            inner,
-            gate: Semaphore::new(0),
-            waiting: Semaphore::new(0),
-        }
+        Self { inner, gate: Semaphore::new(0), waiting: Semaphore::new(0) }
     }
 
     /// Waits until a batch stands before the gate.

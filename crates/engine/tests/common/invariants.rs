@@ -49,16 +49,7 @@ pub async fn everything(engine: &dyn Engine) -> Everything {
     }
     let mut next = Some(0);
     while let Some(after) = next {
-        let page = engine
-            .ledger(
-                LedgerFilter {
-                    after,
-                    ..LedgerFilter::default()
-                },
-                PAGE,
-            )
-            .await
-            .unwrap();
+        let page = engine.ledger(LedgerFilter { after, ..LedgerFilter::default() }, PAGE).await.unwrap();
         all.ledger.extend(page.items);
         next = page.next.map(|n| n.parse().unwrap());
     }
@@ -89,11 +80,7 @@ pub async fn check(engine: &dyn Engine) -> Everything {
     all.check();
     let audit = engine.audit().await.unwrap();
     assert_eq!(audit.drift, [], "the audit found drift");
-    assert_eq!(
-        audit.entries,
-        all.ledger.len() as u64,
-        "the audit folded the whole ledger"
-    );
+    assert_eq!(audit.entries, all.ledger.len() as u64, "the audit folded the whole ledger");
     assert_eq!(audit.skus, all.stocks.len() as u64);
     all
 }
@@ -117,21 +104,9 @@ impl Everything {
         let known: BTreeSet<&Sku> = sums.keys().chain(self.stocks.iter().map(|s| &s.sku)).collect();
         for sku in known {
             let folded = sums.get(sku).copied().unwrap_or_default();
-            let claims = self
-                .holds
-                .iter()
-                .filter(|h| h.status == HoldStatus::Held)
-                .map(|h| h.lines.quantity_of(sku));
-            assert_eq!(
-                claims.sum::<u64>() as i64,
-                folded.held,
-                "{sku}: held units are those of the holds"
-            );
-            let lines = self
-                .orders
-                .values()
-                .flat_map(|o| &o.order.lines)
-                .filter(|l| l.sku == *sku);
+            let claims = self.holds.iter().filter(|h| h.status == HoldStatus::Held).map(|h| h.lines.quantity_of(sku));
+            assert_eq!(claims.sum::<u64>() as i64, folded.held, "{sku}: held units are those of the holds");
+            let lines = self.orders.values().flat_map(|o| &o.order.lines).filter(|l| l.sku == *sku);
             let kept: u64 = lines.map(holdfast_engine::domain::OrderLine::kept).sum();
             assert_eq!(kept as i64, folded.sold, "{sku}: sold units are those of the orders");
             let Some(stock) = self.stock(sku) else {
@@ -142,15 +117,9 @@ impl Everything {
             assert!(stock.is_sound(), "{stock:?}");
             assert_eq!(stock.total(), stock.available + stock.held + stock.sold);
             assert_eq!(stock.sold as i64, folded.sold, "{sku}: sold is the fold of the ledger");
-            assert!(
-                stock.held as i64 <= folded.held,
-                "{sku}: no more is held than the ledger says"
-            );
+            assert!(stock.held as i64 <= folded.held, "{sku}: no more is held than the ledger says");
             let (unsold, folded_unsold) = (stock.available + stock.held, folded.available + folded.held);
-            assert_eq!(
-                unsold as i64, folded_unsold,
-                "{sku}: available and held are the fold of the ledger"
-            );
+            assert_eq!(unsold as i64, folded_unsold, "{sku}: available and held are the fold of the ledger");
             let brought = self
                 .ledger
                 .iter()
@@ -158,52 +127,25 @@ impl Everything {
                 .filter(|e| e.sku.as_ref() == Some(sku))
                 .filter(|e| matches!(e.kind, EntryKind::Received | EntryKind::Adjusted | EntryKind::Removed));
             let put_in: i64 = brought.map(|e| e.available + e.held + e.sold).sum();
-            assert!(
-                folded.sold <= put_in,
-                "{sku}: sold {} of {put_in} ever put in",
-                folded.sold
-            );
+            assert!(folded.sold <= put_in, "{sku}: sold {} of {put_in} ever put in", folded.sold);
         }
     }
 
     fn check_orders(&self) {
-        let confirmed: Vec<&Hold> = self
-            .holds
-            .iter()
-            .filter(|h| h.status == HoldStatus::Confirmed)
-            .collect();
+        let confirmed: Vec<&Hold> = self.holds.iter().filter(|h| h.status == HoldStatus::Confirmed).collect();
         let ids: BTreeSet<&OrderId> = confirmed.iter().map(|h| &h.order_id).collect();
         assert_eq!(ids.len(), confirmed.len(), "an order has at most one confirmed hold");
-        assert_eq!(
-            self.orders.len(),
-            confirmed.len(),
-            "every order comes from a confirmed hold"
-        );
+        assert_eq!(self.orders.len(), confirmed.len(), "every order comes from a confirmed hold");
         for hold in &self.holds {
             let order = self.orders.get(&hold.order_id).filter(|o| o.order.hold_id == hold.id);
-            assert_eq!(
-                order.is_some(),
-                hold.status == HoldStatus::Confirmed,
-                "{hold:?} and its order"
-            );
+            assert_eq!(order.is_some(), hold.status == HoldStatus::Confirmed, "{hold:?} and its order");
             if hold.status == HoldStatus::Held {
-                assert!(
-                    !self.orders.contains_key(&hold.order_id),
-                    "a confirmed order claims nothing more: {hold:?}"
-                );
+                assert!(!self.orders.contains_key(&hold.order_id), "a confirmed order claims nothing more: {hold:?}");
             }
         }
-        let held: Vec<&OrderId> = self
-            .holds
-            .iter()
-            .filter(|h| h.status == HoldStatus::Held)
-            .map(|h| &h.order_id)
-            .collect();
-        assert_eq!(
-            held.iter().collect::<BTreeSet<_>>().len(),
-            held.len(),
-            "an order has at most one hold that claims"
-        );
+        let held: Vec<&OrderId> =
+            self.holds.iter().filter(|h| h.status == HoldStatus::Held).map(|h| &h.order_id).collect();
+        assert_eq!(held.iter().collect::<BTreeSet<_>>().len(), held.len(), "an order has at most one hold that claims");
         for view in self.orders.values() {
             assert_eq!(view.payment.as_ref().map(|p| &p.key), view.order.payment.as_ref());
             assert!(view.order.lines.iter().all(|l| l.returned <= l.quantity), "{view:?}");
@@ -221,55 +163,27 @@ impl Everything {
             None => None,
         };
         let is_known = order_id.is_some_and(|id| self.holds.iter().any(|h| h.order_id == *id));
-        let pays: Vec<_> = self
-            .orders
-            .values()
-            .filter(|o| o.order.payment.as_ref() == Some(&payment.key))
-            .collect();
+        let pays: Vec<_> = self.orders.values().filter(|o| o.order.payment.as_ref() == Some(&payment.key)).collect();
         let reversals: Vec<&Job> = self.refunds.iter().filter(|j| j.payment == payment.key).collect();
-        assert!(
-            pays.len() <= 1 && reversals.len() <= 1,
-            "{payment:?} pays {pays:?} and goes back by {reversals:?}"
-        );
+        assert!(pays.len() <= 1 && reversals.len() <= 1, "{payment:?} pays {pays:?} and goes back by {reversals:?}");
         if payment.status == PaymentStatus::Settled {
             assert_eq!((pays.len(), reversals.len()), (1, 0), "{payment:?}");
-            assert!(
-                matches!(pays[0].order.status, OrderStatus::Confirmed | OrderStatus::Returned),
-                "{:?}",
-                pays[0]
-            );
+            assert!(matches!(pays[0].order.status, OrderStatus::Confirmed | OrderStatus::Returned), "{:?}", pays[0]);
         }
         if payment.status == PaymentStatus::Reversing {
             assert_eq!((pays.len(), reversals.len()), (0, 1), "{payment:?}");
-            let kind = if payment.captured {
-                JobKind::Refund
-            } else {
-                JobKind::Void
-            };
+            let kind = if payment.captured { JobKind::Refund } else { JobKind::Void };
             assert_eq!(reversals[0].kind, kind, "{payment:?}");
             assert_ne!(reversals[0].state, JobState::Succeeded);
         }
         if matches!(payment.status, PaymentStatus::Refunded | PaymentStatus::Voided) {
-            assert!(
-                reversals.iter().all(|j| j.state == JobState::Succeeded),
-                "{payment:?} {reversals:?}"
-            );
-            assert!(
-                pays.iter().all(|o| o.order.status == OrderStatus::Refunded),
-                "{payment:?} {pays:?}"
-            );
+            assert!(reversals.iter().all(|j| j.state == JobState::Succeeded), "{payment:?} {reversals:?}");
+            assert!(pays.iter().all(|o| o.order.status == OrderStatus::Refunded), "{payment:?} {pays:?}");
         }
         if (payment.captured || payment.authorized) && is_known {
-            let placed = [
-                PaymentStatus::Settled,
-                PaymentStatus::Reversing,
-                PaymentStatus::Refunded,
-                PaymentStatus::Voided,
-            ];
-            assert!(
-                placed.contains(&payment.status),
-                "money of a known order went nowhere: {payment:?}"
-            );
+            let placed =
+                [PaymentStatus::Settled, PaymentStatus::Reversing, PaymentStatus::Refunded, PaymentStatus::Voided];
+            assert!(placed.contains(&payment.status), "money of a known order went nowhere: {payment:?}");
         }
     }
 }

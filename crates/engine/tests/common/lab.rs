@@ -32,23 +32,13 @@ pub struct Lab {
 impl Lab {
     pub async fn new(open: Open) -> Self {
         let Opened { engine, keep } = open(Policy::default()).await;
-        Self {
-            engine,
-            now: START,
-            open,
-            _keep: keep,
-        }
+        Self { engine, now: START, open, _keep: keep }
     }
 
     /// A fresh engine under another policy.
     pub async fn under(&self, policy: Policy) -> Self {
         let Opened { engine, keep } = (self.open)(policy).await;
-        Self {
-            engine,
-            now: START,
-            open: self.open,
-            _keep: keep,
-        }
+        Self { engine, now: START, open: self.open, _keep: keep }
     }
 
     /// Lets time pass.
@@ -89,11 +79,7 @@ impl Lab {
     /// The counters as of the lab's clock: an adjustment by nothing answers them and changes nothing.
     pub async fn stock(&mut self, name: &str) -> Stock {
         match self.ask(adjust(name, 0)).await {
-            Ok(Outcome::Stock {
-                stock,
-                created: false,
-                changed: false,
-            }) => stock,
+            Ok(Outcome::Stock { stock, created: false, changed: false }) => stock,
             other => panic!("the counters of {name}: {other:?}"),
         }
     }
@@ -113,21 +99,11 @@ impl Lab {
     }
 
     pub async fn change(&mut self, hold: HoldId, asked: &[(&str, u64)]) -> Answer {
-        self.ask(Command::Change {
-            hold,
-            lines: Some(lines(asked)),
-            amount: None,
-            payment_ref: None,
-        })
-        .await
+        self.ask(Command::Change { hold, lines: Some(lines(asked)), amount: None, payment_ref: None }).await
     }
 
     pub async fn extend(&mut self, hold: HoldId, seconds: u64) -> Answer {
-        self.ask(Command::Extend {
-            hold,
-            ttl: ttl(seconds),
-        })
-        .await
+        self.ask(Command::Extend { hold, ttl: ttl(seconds) }).await
     }
 
     pub async fn release(&mut self, hold: HoldId) -> Answer {
@@ -143,11 +119,7 @@ impl Lab {
     }
 
     pub async fn confirm(&mut self, hold: HoldId) -> Answer {
-        self.ask(Command::Confirm {
-            hold,
-            payment_ref: None,
-        })
-        .await
+        self.ask(Command::Confirm { hold, payment_ref: None }).await
     }
 
     /// A confirmation that must succeed.
@@ -160,12 +132,7 @@ impl Lab {
 
     pub async fn give_back(&mut self, order: &str, asked: &[(&str, u64)], key: Option<&str>) -> Answer {
         let key = key.map(reference);
-        self.ask(Command::Return {
-            order: order_id(order),
-            lines: lines(asked),
-            key,
-        })
-        .await
+        self.ask(Command::Return { order: order_id(order), lines: lines(asked), key }).await
     }
 
     /// Tells a fact; its settlement.
@@ -203,21 +170,13 @@ impl Lab {
 
     /// The kinds of a SKU's entries, in order.
     pub async fn story(&self, name: &str) -> Vec<&'static str> {
-        let filter = LedgerFilter {
-            sku: Some(sku(name)),
-            ..LedgerFilter::default()
-        };
+        let filter = LedgerFilter { sku: Some(sku(name)), ..LedgerFilter::default() };
         let page = self.engine.ledger(filter, 1000).await.unwrap();
         page.items.iter().map(|n| n.entry.kind.as_str()).collect()
     }
 
     /// How many entries of this kind there are.
     pub async fn count(&self, kind: EntryKind) -> usize {
-        self.everything()
-            .await
-            .ledger
-            .iter()
-            .filter(|n| n.entry.kind == kind)
-            .count()
+        self.everything().await.ledger.iter().filter(|n| n.entry.kind == kind).count()
     }
 }

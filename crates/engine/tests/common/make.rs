@@ -33,36 +33,19 @@ pub fn ttl(seconds: u64) -> Ttl {
 }
 
 pub fn money(amount: u64, currency: &str) -> Money {
-    Money {
-        amount: Some(amount),
-        currency: Some(Currency::new(currency).unwrap()),
-    }
+    Money { amount: Some(amount), currency: Some(Currency::new(currency).unwrap()) }
 }
 
 pub fn payment(id: &str) -> PaymentKey {
-    PaymentKey {
-        provider: reference("stripe"),
-        payment_id: reference(id),
-    }
+    PaymentKey { provider: reference("stripe"), payment_id: reference(id) }
 }
 
 pub fn set(text: &str, total: u64) -> SetStock {
-    SetStock {
-        sku: sku(text),
-        total: Total::new(total).unwrap(),
-        limit_per_customer: None,
-        if_version: None,
-    }
+    SetStock { sku: sku(text), total: Total::new(total).unwrap(), limit_per_customer: None, if_version: None }
 }
 
 pub fn adjust(text: &str, delta: i64) -> Command {
-    Command::AdjustStock {
-        sku: sku(text),
-        delta,
-        reason: None,
-        key: None,
-        create: false,
-    }
+    Command::AdjustStock { sku: sku(text), delta, reason: None, key: None, create: false }
 }
 
 /// A cart that waits to be asked for.

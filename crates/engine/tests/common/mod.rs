@@ -9,3 +9,4 @@ pub mod invariants;
 pub mod lab;
 pub mod make;
 pub mod random;
+pub mod store;

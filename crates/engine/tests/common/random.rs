@@ -65,7 +65,7 @@ impl Shop {
         match self.dice.below(20) {
             0..=3 => Step::Wait(self.dice.one_of(&[1, 5, 30, 30, 60, 300, 901, 8000]) * 1000 + 1),
             4 if self.reopens => Step::Reopen,
-            5..=9 => Step::Batch((0..1 + self.dice.below(12)).map(|_| self.ask()).collect()),
+            5..=9 => Step::Batch((0..=self.dice.below(12)).map(|_| self.ask()).collect()),
             _ => Step::Batch(vec![self.ask()]),
         }
     }
@@ -77,10 +77,7 @@ impl Shop {
         let command = match self.dice.below(30) {
             0..=2 => self.set(),
             3 | 4 => self.adjust(),
-            5 => Command::RemoveStock {
-                sku: sku(self.sku()),
-                if_version: self.version(),
-            },
+            5 => Command::RemoveStock { sku: sku(self.sku()), if_version: self.version() },
             6..=13 => self.hold(),
             14 | 15 => Command::Change {
                 hold: nobody,
@@ -88,26 +85,15 @@ impl Shop {
                 amount: self.dice.once_in(4).then(|| 100 + self.dice.below(2)),
                 payment_ref: self.dice.once_in(8).then(|| "pi".into()),
             },
-            16 => Command::Extend {
-                hold: nobody,
-                ttl: self.ttl(&[0, 1, 10, 56, 150]),
-            },
+            16 => Command::Extend { hold: nobody, ttl: self.ttl(&[0, 1, 10, 56, 150]) },
             17 | 18 => Command::Release { hold: nobody },
-            19..=21 => Command::Confirm {
-                hold: nobody,
-                payment_ref: self.dice.once_in(5).then(|| "pi".into()),
-            },
+            19..=21 => Command::Confirm { hold: nobody, payment_ref: self.dice.once_in(5).then(|| "pi".into()) },
             22 | 23 => Command::Return {
                 order: order_id(&self.order()),
                 lines: self.lines(),
-                key: self
-                    .dice
-                    .once_in(2)
-                    .then(|| reference(&format!("r{}", self.dice.below(4)))),
+                key: self.dice.once_in(2).then(|| reference(&format!("r{}", self.dice.below(4)))),
             },
-            24 => Command::Sweep {
-                limit: self.dice.one_of(&[0, 1, 2, 100]),
-            },
+            24 => Command::Sweep { limit: self.dice.one_of(&[0, 1, 2, 100]) },
             _ => self.settle(),
         };
         Ask { command, hold }
@@ -120,11 +106,7 @@ impl Shop {
     }
 
     fn sku(&mut self) -> &'static str {
-        if self.dice.once_in(30) {
-            "X"
-        } else {
-            self.dice.one_of(&SKUS)
-        }
+        if self.dice.once_in(30) { "X" } else { self.dice.one_of(&SKUS) }
     }
 
     fn order(&mut self) -> String {
@@ -136,9 +118,7 @@ impl Shop {
     }
 
     fn lines(&mut self) -> Lines {
-        let asked: Vec<_> = (0..1 + self.dice.below(3))
-            .map(|_| (self.sku(), 1 + self.dice.below(3)))
-            .collect();
+        let asked: Vec<_> = (0..=self.dice.below(3)).map(|_| (self.sku(), 1 + self.dice.below(3))).collect();
         lines(&asked)
     }
 
@@ -167,16 +147,9 @@ impl Shop {
     fn adjust(&mut self) -> Command {
         Command::AdjustStock {
             sku: sku(self.sku()),
-            delta: if self.dice.once_in(20) {
-                i64::MAX
-            } else {
-                self.dice.below(9) as i64 - 4
-            },
+            delta: if self.dice.once_in(20) { i64::MAX } else { self.dice.below(9) as i64 - 4 },
             reason: self.dice.once_in(3).then(|| "count".into()),
-            key: self
-                .dice
-                .once_in(3)
-                .then(|| reference(&format!("a{}", self.dice.below(4)))),
+            key: self.dice.once_in(3).then(|| reference(&format!("a{}", self.dice.below(4)))),
             create: self.dice.once_in(2),
         }
     }
@@ -185,27 +158,15 @@ impl Shop {
         let order = self.order();
         // Most requests for an order are the same request, so that replays are met as often as conflicts.
         let usual = Dice::new(order.len() as u64 + u64::from(order.as_bytes()[order.len() - 1])).below(3);
-        let lines = if self.dice.once_in(2) {
-            self.lines()
-        } else {
-            lines(&[(SKUS[usual as usize], 1 + usual)])
-        };
-        let who = if self.dice.once_in(5) {
-            self.dice.below(3)
-        } else {
-            usual
-        };
+        let lines = if self.dice.once_in(2) { self.lines() } else { lines(&[(SKUS[usual as usize], 1 + usual)]) };
+        let who = if self.dice.once_in(5) { self.dice.below(3) } else { usual };
         Command::Hold(Box::new(HoldRequest {
             id: HoldId::from_u128(0),
             order_id: order_id(&order),
             lines,
             ttl: self.ttl(&[0, 0, 1, 10, 56]),
             customer_id: (!self.dice.once_in(6)).then(|| customer(&format!("c{who}"))),
-            money: if self.dice.once_in(4) {
-                Money::default()
-            } else {
-                money(100, "EUR")
-            },
+            money: if self.dice.once_in(4) { Money::default() } else { money(100, "EUR") },
             payment_ref: self.dice.once_in(6).then(|| "pi".into()),
             metadata: self.dice.once_in(6).then(|| "{\"note\":1}".into()),
         }))

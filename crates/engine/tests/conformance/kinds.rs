@@ -9,16 +9,9 @@ pub async fn one_owner_per_unit_when_expiry_races_the_payment(lab: &mut Lab) {
     lab.held(cart("O1", &[("A", 1)]).ttl(60)).await;
     lab.wait(60);
     let answers = lab
-        .ask_all(vec![
-            captured("pi_1").order("O1").into(),
-            Command::Sweep { limit: 9 },
-            cart("O2", &[("A", 1)]).into(),
-        ])
+        .ask_all(vec![captured("pi_1").order("O1").into(), Command::Sweep { limit: 9 }, cart("O2", &[("A", 1)]).into()])
         .await;
-    assert!(
-        matches!(&answers[0], Ok(Outcome::Settled(Settlement::Confirmed(o))) if o.late),
-        "{answers:?}"
-    );
+    assert!(matches!(&answers[0], Ok(Outcome::Settled(Settlement::Confirmed(o))) if o.late), "{answers:?}");
     assert!(matches!(answers[2], Err(Refusal::SoldOut { .. })));
     assert_eq!(lab.counts("A").await, (0, 0, 1));
 }
@@ -28,17 +21,10 @@ pub async fn one_owner_per_unit_when_another_buys_first(lab: &mut Lab) {
     lab.held(cart("O1", &[("A", 1)]).ttl(60)).await;
     lab.wait(60);
     let answers = lab
-        .ask_all(vec![
-            cart("O2", &[("A", 1)]).into(),
-            captured("pi_1").order("O1").into(),
-            Command::Sweep { limit: 9 },
-        ])
+        .ask_all(vec![cart("O2", &[("A", 1)]).into(), captured("pi_1").order("O1").into(), Command::Sweep { limit: 9 }])
         .await;
     assert!(matches!(&answers[0], Ok(Outcome::Held { .. })), "{answers:?}");
-    assert!(
-        matches!(&answers[1], Ok(Outcome::Settled(Settlement::Reversal { .. }))),
-        "{answers:?}"
-    );
+    assert!(matches!(&answers[1], Ok(Outcome::Settled(Settlement::Reversal { .. }))), "{answers:?}");
     assert_eq!(lab.counts("A").await, (0, 1, 0));
 }
 
@@ -47,16 +33,10 @@ pub async fn a_stock_sync_does_not_erase_a_sale(lab: &mut Lab) {
     let seen = lab.stock("A").await.version;
     let hold = lab.held(cart("O1", &[("A", 4)])).await;
     lab.confirmed(hold.id).await;
-    let sync = SetStock {
-        if_version: Some(seen),
-        ..set("A", 12)
-    };
+    let sync = SetStock { if_version: Some(seen), ..set("A", 12) };
     lab.ask(Command::SetStock(sync.clone())).await.unwrap();
     assert_eq!(lab.counts("A").await, (8, 0, 4), "totals, not remainders");
-    assert_eq!(
-        lab.ask(Command::SetStock(sync)).await,
-        Err(Refusal::VersionMismatch(Some(seen + 1)))
-    );
+    assert_eq!(lab.ask(Command::SetStock(sync)).await, Err(Refusal::VersionMismatch(Some(seen + 1))));
 }
 
 pub async fn lines_of_one_sku_are_summed_before_they_are_checked(lab: &mut Lab) {
@@ -64,21 +44,13 @@ pub async fn lines_of_one_sku_are_summed_before_they_are_checked(lab: &mut Lab) 
     let twice = lab.ask(cart("O1", &[("A", 2), ("A", 2)]).by("ann")).await;
     assert!(matches!(twice, Err(Refusal::SoldOut { .. })), "{twice:?}");
     lab.limited("A", 30, 3).await;
-    let over = Refusal::CustomerLimit {
-        sku: sku("A"),
-        limit: 3,
-        has: 0,
-        requested: 4,
-    };
+    let over = Refusal::CustomerLimit { sku: sku("A"), limit: 3, has: 0, requested: 4 };
     assert_eq!(lab.ask(cart("O1", &[("A", 2), ("A", 2)]).by("ann")).await, Err(over));
 }
 
 pub async fn a_big_cart_is_held_and_released_whole(lab: &mut Lab) {
     let names: Vec<String> = (0..100).map(|n| format!("S{n:03}")).collect();
-    let make = names
-        .iter()
-        .map(|name| Command::SetStock(set(name, u64::from(MAX_QUANTITY))))
-        .collect();
+    let make = names.iter().map(|name| Command::SetStock(set(name, u64::from(MAX_QUANTITY)))).collect();
     lab.ask_all(make).await;
     let asked: Vec<(&str, u64)> = names.iter().map(|n| (n.as_str(), u64::from(MAX_QUANTITY))).collect();
     let hold = lab.held(cart("O1", &asked)).await;

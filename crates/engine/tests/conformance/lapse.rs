@@ -8,10 +8,7 @@ pub async fn lapsed_units_are_sellable_at_once(lab: &mut Lab) {
     lab.stocked("A", 2).await;
     let first = lab.held(cart("O1", &[("A", 2)]).ttl(60)).await;
     lab.wait(59);
-    assert!(matches!(
-        lab.ask(cart("O2", &[("A", 1)])).await,
-        Err(Refusal::SoldOut { .. })
-    ));
+    assert!(matches!(lab.ask(cart("O2", &[("A", 1)])).await, Err(Refusal::SoldOut { .. })));
     lab.wait(1);
     assert_eq!(lab.counts("A").await, (2, 0, 0), "a reader sees it too");
     lab.held(cart("O2", &[("A", 2)])).await;
@@ -83,17 +80,10 @@ pub async fn a_sweep_expires_the_oldest_first_and_stops_at_its_limit(lab: &mut L
     }
     let live = lab.held(cart("O9", &[("A", 1)]).ttl(100)).await;
     lab.wait(50);
-    assert_eq!(
-        lab.ask(Command::Sweep { limit: 2 }).await,
-        Ok(Outcome::Swept { expired: 2, more: true })
-    );
+    assert_eq!(lab.ask(Command::Sweep { limit: 2 }).await, Ok(Outcome::Swept { expired: 2, more: true }));
     assert_eq!(lab.hold(holds[4].id).await.status, HoldStatus::Expired);
     assert_eq!(lab.hold(holds[3].id).await.status, HoldStatus::Expired);
-    assert_eq!(
-        lab.hold(holds[2].id).await.status,
-        HoldStatus::Held,
-        "recorded; lapsed all the same"
-    );
+    assert_eq!(lab.hold(holds[2].id).await.status, HoldStatus::Held, "recorded; lapsed all the same");
     assert_eq!(lab.sweep().await, 3);
     assert_eq!(lab.sweep().await, 0);
     assert_eq!(lab.hold(live.id).await.status, HoldStatus::Held);
@@ -108,10 +98,7 @@ pub async fn a_sweep_expires_the_oldest_first_across_skus(lab: &mut Lab) {
     let older = lab.held(cart("O2", &[("B", 1)]).ttl(30)).await;
     let newer = lab.held(cart("O3", &[("A", 1)]).ttl(40)).await;
     lab.wait(60);
-    assert_eq!(
-        lab.ask(Command::Sweep { limit: 1 }).await,
-        Ok(Outcome::Swept { expired: 1, more: true })
-    );
+    assert_eq!(lab.ask(Command::Sweep { limit: 1 }).await, Ok(Outcome::Swept { expired: 1, more: true }));
     assert_eq!(lab.hold(older.id).await.status, HoldStatus::Expired);
     assert_eq!(lab.hold(newer.id).await.status, HoldStatus::Held);
     assert_eq!(lab.sweep().await, 1);

@@ -5,12 +5,7 @@ use crate::common::make::{captured, cart, set, sku};
 use holdfast_engine::domain::{Command, JobKind, JobReason, Outcome, Refusal, SetStock, Settlement};
 
 fn over(has: u64, requested: u64) -> Refusal {
-    Refusal::CustomerLimit {
-        sku: sku("A"),
-        limit: 2,
-        has,
-        requested,
-    }
+    Refusal::CustomerLimit { sku: sku("A"), limit: 2, has, requested }
 }
 
 pub async fn what_is_held_and_bought_counts(lab: &mut Lab) {
@@ -62,17 +57,9 @@ pub async fn a_return_gives_credit_back_within_its_batch(lab: &mut Lab) {
 pub async fn a_purchase_counts_within_its_batch(lab: &mut Lab) {
     lab.stocked("A", 10).await;
     let hold = lab.held(cart("O1", &[("A", 2)]).by("ann")).await;
-    let limit = Command::SetStock(SetStock {
-        limit_per_customer: Some(Some(2)),
-        ..set("A", 10)
-    });
-    let confirm = Command::Confirm {
-        hold: hold.id,
-        payment_ref: None,
-    };
-    let answers = lab
-        .ask_all(vec![confirm, limit, cart("O2", &[("A", 1)]).by("ann").into()])
-        .await;
+    let limit = Command::SetStock(SetStock { limit_per_customer: Some(Some(2)), ..set("A", 10) });
+    let confirm = Command::Confirm { hold: hold.id, payment_ref: None };
+    let answers = lab.ask_all(vec![confirm, limit, cart("O2", &[("A", 1)]).by("ann").into()]).await;
     assert_eq!(answers[2], Err(over(2, 1)));
 }
 
@@ -81,10 +68,7 @@ pub async fn a_customer_is_required_where_a_limit_is(lab: &mut Lab) {
     lab.limited("B", 10, 2).await;
     lab.stocked("C", 10).await;
     let asked = cart("O1", &[("C", 1), ("B", 1), ("A", 1)]);
-    assert_eq!(
-        lab.ask(asked).await,
-        Err(Refusal::CustomerRequired(vec![sku("A"), sku("B")]))
-    );
+    assert_eq!(lab.ask(asked).await, Err(Refusal::CustomerRequired(vec![sku("A"), sku("B")])));
     lab.held(cart("O1", &[("C", 9)])).await;
 }
 
@@ -94,10 +78,7 @@ pub async fn a_limit_may_come_later_and_go_again(lab: &mut Lab) {
     lab.confirmed(hold.id).await;
     lab.limited("A", 10, 2).await;
     assert_eq!(lab.ask(cart("O2", &[("A", 1)]).by("ann")).await, Err(over(3, 1)));
-    let asked = SetStock {
-        limit_per_customer: Some(None),
-        ..set("A", 10)
-    };
+    let asked = SetStock { limit_per_customer: Some(None), ..set("A", 10) };
     lab.ask(Command::SetStock(asked)).await.unwrap();
     lab.held(cart("O2", &[("A", 5)]).by("ann")).await;
 }
@@ -117,11 +98,7 @@ pub async fn a_change_is_limited_but_a_decrease_never_refused(lab: &mut Lab) {
     lab.change(hold.id, &[("A", 4), ("B", 1)]).await.unwrap();
     assert_eq!(lab.change(hold.id, &[("A", 5)]).await, Err(over(0, 5)));
     lab.change(hold.id, &[("A", 1)]).await.unwrap();
-    assert_eq!(
-        lab.change(hold.id, &[("A", 3)]).await,
-        Err(over(0, 3)),
-        "its own units are no second claim"
-    );
+    assert_eq!(lab.change(hold.id, &[("A", 3)]).await, Err(over(0, 3)), "its own units are no second claim");
     lab.change(hold.id, &[("A", 2)]).await.unwrap();
     lab.confirmed(hold.id).await;
     let nobody = lab.held(cart("O2", &[("B", 1)])).await;
@@ -136,13 +113,7 @@ pub async fn a_late_confirmation_is_limited_too(lab: &mut Lab) {
     let second = lab.held(cart("O2", &[("A", 1)]).by("ann")).await;
     assert!(matches!(lab.confirm(lapsed.id).await, Err(Refusal::StockGone(_))));
     let settled = lab.pay(captured("pi_1").order("O1")).await;
-    assert_eq!(
-        settled,
-        Settlement::Reversal {
-            kind: JobKind::Refund,
-            reason: JobReason::StockGone
-        }
-    );
+    assert_eq!(settled, Settlement::Reversal { kind: JobKind::Refund, reason: JobReason::StockGone });
     lab.released(second.id).await;
     assert!(lab.confirmed(lapsed.id).await.late);
 }
@@ -167,9 +138,6 @@ pub async fn a_payment_after_a_release_in_its_batch_is_limited_too(lab: &mut Lab
     lab.limited("A", 10, 2).await;
     let batch = vec![Command::Release { hold: first.id }, captured("pi_1").order("O1").into()];
     let answers = lab.ask_all(batch).await;
-    let gone = Settlement::Reversal {
-        kind: JobKind::Refund,
-        reason: JobReason::StockGone,
-    };
+    let gone = Settlement::Reversal { kind: JobKind::Refund, reason: JobReason::StockGone };
     assert_eq!(answers[1], Ok(Outcome::Settled(gone)));
 }

@@ -3,7 +3,7 @@
 //! A scenario is an async function over a [`Lab`]; after every step the lab checks all invariants. To add an engine,
 //! write a function that opens a fresh one under a policy, and register it with one `subject!` line.
 
-#![allow(missing_docs, unreachable_pub)]
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -17,6 +17,7 @@ mod money;
 mod payments;
 mod refunds;
 mod stock;
+mod unmatched;
 
 use common::bare::Bare;
 use common::lab::{Lab, Opened};
@@ -27,25 +28,16 @@ use std::sync::Arc;
 include!("registry.rs");
 
 async fn bare(policy: Policy) -> Opened {
-    Opened {
-        engine: Arc::new(Bare::whole(policy)),
-        keep: Box::new(()),
-    }
+    Opened { engine: Arc::new(Bare::whole(policy)), keep: Box::new(()) }
 }
 
 async fn bare_in_parts(policy: Policy) -> Opened {
-    Opened {
-        engine: Arc::new(Bare::in_parts(policy)),
-        keep: Box::new(()),
-    }
+    Opened { engine: Arc::new(Bare::in_parts(policy)), keep: Box::new(()) }
 }
 
 async fn embedded(policy: Policy) -> Opened {
     let folder = tempfile::tempdir().unwrap();
-    Opened {
-        engine: Arc::new(Embedded::open_with(folder.path(), policy).unwrap()),
-        keep: Box::new(folder),
-    }
+    Opened { engine: Arc::new(Embedded::open_with(folder.path(), policy).unwrap()), keep: Box::new(folder) }
 }
 
 subject!(inventory, super::bare);

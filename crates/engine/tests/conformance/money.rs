@@ -4,12 +4,7 @@ use crate::common::lab::Lab;
 use crate::common::make::{Fact, authorized, captured, cart, failed, order_id, refunded};
 use holdfast_engine::domain::{OrderStatus, PaymentStatus, Policy};
 
-type End = (
-    PaymentStatus,
-    Option<OrderStatus>,
-    (u64, u64, u64),
-    Vec<(&'static str, &'static str)>,
-);
+type End = (PaymentStatus, Option<OrderStatus>, (u64, u64, u64), Vec<(&'static str, &'static str)>);
 
 fn orders_of(facts: &[Fact]) -> Vec<Vec<Fact>> {
     if facts.len() <= 1 {
@@ -45,11 +40,7 @@ async fn end_of(lab: &Lab, facts: &[Fact], is_early: bool) -> End {
     let counts = lab.counts("A").await;
     let all = lab.everything().await;
     let order = all.orders.get(&order_id("O1")).map(|o| o.order.status);
-    let jobs = all
-        .refunds
-        .iter()
-        .map(|j| (j.kind.as_str(), j.state.as_str()))
-        .collect();
+    let jobs = all.refunds.iter().map(|j| (j.kind.as_str(), j.state.as_str())).collect();
     (all.payments[0].status, order, counts, jobs)
 }
 
@@ -77,10 +68,7 @@ fn paid() -> Vec<Fact> {
 pub async fn failed_authorised_and_captured_confirm_in_any_order(lab: &mut Lab) {
     for is_early in [false, true] {
         let end = same_end(lab, &paid(), is_early).await;
-        assert_eq!(
-            end,
-            (PaymentStatus::Settled, Some(OrderStatus::Confirmed), (3, 0, 2), vec![])
-        );
+        assert_eq!(end, (PaymentStatus::Settled, Some(OrderStatus::Confirmed), (3, 0, 2), vec![]));
     }
 }
 
@@ -88,10 +76,7 @@ pub async fn a_wrong_amount_goes_back_in_any_order(lab: &mut Lab) {
     let facts: Vec<Fact> = paid().into_iter().map(|f| f.brings(90, "EUR")).collect();
     for is_early in [false, true] {
         let end = same_end(lab, &facts, is_early).await;
-        assert_eq!(
-            end,
-            (PaymentStatus::Reversing, None, (3, 2, 0), vec![("refund", "due")])
-        );
+        assert_eq!(end, (PaymentStatus::Reversing, None, (3, 2, 0), vec![("refund", "due")]));
     }
 }
 

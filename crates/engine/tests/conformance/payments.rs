@@ -3,22 +3,15 @@
 use crate::common::lab::Lab;
 use crate::common::make::{authorized, canceled, captured, cart, failed, order_id, payment};
 use holdfast_engine::domain::{
-    Command, EntryKind, HoldStatus, JobKind, JobReason, JobState, OrderStatus, Outcome, PaymentStatus, Policy,
-    Settlement,
+    EntryKind, HoldStatus, JobKind, JobReason, JobState, OrderStatus, PaymentStatus, Policy, Settlement,
 };
 
 fn refund(reason: JobReason) -> Settlement {
-    Settlement::Reversal {
-        kind: JobKind::Refund,
-        reason,
-    }
+    Settlement::Reversal { kind: JobKind::Refund, reason }
 }
 
 fn void(reason: JobReason) -> Settlement {
-    Settlement::Reversal {
-        kind: JobKind::Void,
-        reason,
-    }
+    Settlement::Reversal { kind: JobKind::Void, reason }
 }
 
 /// An order that payment `pi_1` confirmed.
@@ -32,10 +25,7 @@ async fn paid(lab: &mut Lab) {
 pub async fn a_captured_payment_confirms_a_live_hold(lab: &mut Lab) {
     paid(lab).await;
     let order = lab.order("O1").await.unwrap();
-    assert_eq!(
-        (order.payment, order.late, order.status),
-        (Some(payment("pi_1")), false, OrderStatus::Confirmed)
-    );
+    assert_eq!((order.payment, order.late, order.status), (Some(payment("pi_1")), false, OrderStatus::Confirmed));
     assert_eq!(lab.counts("A").await, (3, 0, 2));
     assert_eq!(lab.payment_status("pi_1").await, PaymentStatus::Settled);
     assert_eq!(lab.everything().await.refunds, []);
@@ -46,19 +36,14 @@ pub async fn a_payment_may_name_the_hold(lab: &mut Lab) {
     lab.stocked("A", 5).await;
     let hold = lab.held(cart("O1", &[("A", 2)])).await;
     let settled = lab.pay(captured("pi_1").hold(hold.id)).await;
-    let Settlement::Confirmed(order) = settled else {
-        panic!("{settled:?}")
-    };
+    let Settlement::Confirmed(order) = settled else { panic!("{settled:?}") };
     assert_eq!((order.order_id, order.hold_id), (order_id("O1"), hold.id));
 }
 
 pub async fn the_same_event_settles_once(lab: &mut Lab) {
     paid(lab).await;
     for _ in 0..3 {
-        assert_eq!(
-            lab.pay(captured("pi_1").order("O1").brings(100, "EUR")).await,
-            Settlement::Duplicate
-        );
+        assert_eq!(lab.pay(captured("pi_1").order("O1").brings(100, "EUR")).await, Settlement::Duplicate);
     }
     assert_eq!(lab.count(EntryKind::PaymentCaptured).await, 1);
     assert_eq!(lab.counts("A").await, (3, 0, 2));
@@ -76,9 +61,7 @@ pub async fn the_same_event_twice_in_a_batch_settles_once(lab: &mut Lab) {
     lab.stocked("A", 5).await;
     lab.held(cart("O1", &[("A", 2)])).await;
     let fact = || captured("pi_1").order("O1");
-    let answers = lab
-        .ask_all(vec![fact().into(), fact().into(), fact().event("other").into()])
-        .await;
+    let answers = lab.ask_all(vec![fact().into(), fact().into(), fact().event("other").into()]).await;
     assert!(answers.iter().all(Result::is_ok));
     assert_eq!(lab.count(EntryKind::PaymentCaptured).await, 1);
     assert_eq!(lab.counts("A").await, (3, 0, 2));
@@ -87,18 +70,9 @@ pub async fn the_same_event_twice_in_a_batch_settles_once(lab: &mut Lab) {
 pub async fn an_event_is_seen_once_whatever_it_says_the_second_time(lab: &mut Lab) {
     lab.stocked("A", 5).await;
     lab.held(cart("O1", &[("A", 2)])).await;
-    assert_eq!(
-        lab.pay(failed("pi_1").order("O1").event("evt")).await,
-        Settlement::Recorded
-    );
-    assert_eq!(
-        lab.pay(captured("pi_1").order("O1").event("evt")).await,
-        Settlement::Duplicate
-    );
-    assert_eq!(
-        lab.pay(captured("pi_2").order("O1").event("evt")).await,
-        Settlement::Duplicate
-    );
+    assert_eq!(lab.pay(failed("pi_1").order("O1").event("evt")).await, Settlement::Recorded);
+    assert_eq!(lab.pay(captured("pi_1").order("O1").event("evt")).await, Settlement::Duplicate);
+    assert_eq!(lab.pay(captured("pi_2").order("O1").event("evt")).await, Settlement::Duplicate);
     assert_eq!(lab.order("O1").await, None);
     let settled = lab.pay(captured("pi_1").order("O1").event("evt-2")).await;
     assert!(matches!(settled, Settlement::Confirmed(_)), "{settled:?}");
@@ -110,109 +84,7 @@ pub async fn a_payment_without_an_order_is_not_ours(lab: &mut Lab) {
     assert_eq!(lab.everything().await.payments, []);
     lab.held(cart("O1", &[("A", 1)])).await;
     let told = lab.pay(captured("pi_1").order("O1")).await;
-    assert!(
-        matches!(told, Settlement::Confirmed(_)),
-        "what was ignored was not remembered: {told:?}"
-    );
-}
-
-pub async fn an_unmatched_payment_is_settled_when_its_hold_appears(lab: &mut Lab) {
-    lab.stocked("A", 5).await;
-    assert_eq!(lab.pay(captured("pi_1").order("O1")).await, Settlement::Unmatched);
-    assert_eq!(lab.payment_status("pi_1").await, PaymentStatus::Unmatched);
-    assert_eq!(
-        lab.pay(captured("pi_1").order("O1").event("resent")).await,
-        Settlement::Duplicate
-    );
-    lab.wait(899);
-    let hold = lab.held(cart("O1", &[("A", 2)])).await;
-    assert_eq!(hold.status, HoldStatus::Confirmed, "in the same step");
-    assert_eq!(lab.order("O1").await.unwrap().payment, Some(payment("pi_1")));
-    assert_eq!(lab.payment_status("pi_1").await, PaymentStatus::Settled);
-    assert_eq!(lab.counts("A").await, (3, 0, 2));
-}
-
-pub async fn an_unmatched_payment_of_the_wrong_amount_goes_back(lab: &mut Lab) {
-    lab.stocked("A", 5).await;
-    lab.pay(captured("pi_1").order("O1").brings(99, "EUR")).await;
-    let hold = lab.held(cart("O1", &[("A", 2)]).costs(100, "EUR")).await;
-    assert_eq!(hold.status, HoldStatus::Held);
-    assert_eq!(lab.payment_status("pi_1").await, PaymentStatus::Reversing);
-    assert_eq!(lab.everything().await.refunds[0].reason, JobReason::AmountMismatch);
-}
-
-pub async fn two_unmatched_payments_pay_once(lab: &mut Lab) {
-    lab.stocked("A", 5).await;
-    lab.pay(captured("pi_1").order("O1")).await;
-    lab.wait(1);
-    lab.pay(captured("pi_2").order("O1")).await;
-    lab.held(cart("O1", &[("A", 2)])).await;
-    assert_eq!(
-        lab.order("O1").await.unwrap().payment,
-        Some(payment("pi_1")),
-        "the first one"
-    );
-    assert_eq!(lab.payment_status("pi_2").await, PaymentStatus::Reversing);
-    assert_eq!(lab.everything().await.refunds[0].reason, JobReason::DuplicatePayment);
-}
-
-pub async fn an_unmatched_payment_needs_a_person_after_the_grace(lab: &mut Lab) {
-    lab.stocked("A", 5).await;
-    lab.pay(captured("pi_1").order("O1")).await;
-    lab.wait(899);
-    lab.sweep().await;
-    assert_eq!(lab.payment_status("pi_1").await, PaymentStatus::Unmatched);
-    lab.wait(1);
-    lab.sweep().await;
-    assert_eq!(lab.payment_status("pi_1").await, PaymentStatus::NeedsAttention);
-    lab.sweep().await;
-    assert_eq!(lab.count(EntryKind::PaymentNeedsAttention).await, 1);
-    assert_eq!(lab.everything().await.refunds, [], "never sent back unasked");
-    let hold = lab.held(cart("O1", &[("A", 1)])).await;
-    assert_eq!(
-        hold.status,
-        HoldStatus::Confirmed,
-        "still settled when its hold appears"
-    );
-}
-
-pub async fn the_grace_runs_from_the_money_not_from_a_failed_attempt(lab: &mut Lab) {
-    lab.stocked("A", 5).await;
-    lab.pay(failed("pi_1").order("O1")).await;
-    lab.wait(900);
-    let answers = lab
-        .ask_all(vec![captured("pi_1").order("O1").into(), Command::Sweep { limit: 9 }])
-        .await;
-    assert_eq!(answers[0], Ok(Outcome::Settled(Settlement::Unmatched)));
-    lab.sweep().await;
-    assert_eq!(lab.payment_status("pi_1").await, PaymentStatus::Unmatched);
-    lab.wait(900);
-    lab.sweep().await;
-    assert_eq!(lab.payment_status("pi_1").await, PaymentStatus::NeedsAttention);
-}
-
-pub async fn an_unmatched_payment_goes_back_where_the_shop_wants_that(lab: &mut Lab) {
-    let mut lab = lab
-        .under(Policy {
-            reverse_unmatched: true,
-            ..Policy::default()
-        })
-        .await;
-    lab.stocked("A", 5).await;
-    lab.pay(captured("pi_1").order("O1")).await;
-    lab.pay(authorized("pi_2").order("O2")).await;
-    lab.wait(900);
-    lab.sweep().await;
-    let jobs = lab.everything().await.refunds;
-    assert_eq!(
-        jobs.iter().map(|j| (j.kind, j.reason)).collect::<Vec<_>>(),
-        [
-            (JobKind::Refund, JobReason::Unmatched),
-            (JobKind::Void, JobReason::Unmatched)
-        ]
-    );
-    let hold = lab.held(cart("O1", &[("A", 1)])).await;
-    assert_eq!(hold.status, HoldStatus::Held, "what goes back pays for nothing");
+    assert!(matches!(told, Settlement::Confirmed(_)), "what was ignored was not remembered: {told:?}");
 }
 
 pub async fn a_payment_of_another_amount_or_currency_goes_back(lab: &mut Lab) {
@@ -225,11 +97,7 @@ pub async fn a_payment_of_another_amount_or_currency_goes_back(lab: &mut Lab) {
         captured("pi_4").order("O1"),
     ];
     for fact in wrong {
-        assert_eq!(
-            lab.pay(fact.clone()).await,
-            refund(JobReason::AmountMismatch),
-            "{fact:?}"
-        );
+        assert_eq!(lab.pay(fact.clone()).await, refund(JobReason::AmountMismatch), "{fact:?}");
     }
     assert_eq!(lab.hold(hold.id).await, hold, "the hold stays as it is");
     assert_eq!(lab.everything().await.refunds.len(), 4);
@@ -248,41 +116,25 @@ pub async fn an_order_confirmed_without_a_payment_gets_its_payment(lab: &mut Lab
     lab.stocked("A", 5).await;
     let hold = lab.held(cart("O1", &[("A", 2)]).costs(100, "EUR")).await;
     lab.confirmed(hold.id).await;
-    assert_eq!(
-        lab.pay(captured("pi_0").order("O1").brings(1, "EUR")).await,
-        refund(JobReason::AmountMismatch)
-    );
+    assert_eq!(lab.pay(captured("pi_0").order("O1").brings(1, "EUR")).await, refund(JobReason::AmountMismatch));
     let settled = lab.pay(captured("pi_1").order("O1").brings(100, "EUR")).await;
-    let Settlement::Attached(order) = settled else {
-        panic!("{settled:?}")
-    };
+    let Settlement::Attached(order) = settled else { panic!("{settled:?}") };
     assert_eq!(order.payment, Some(payment("pi_1")));
     assert_eq!(lab.order("O1").await, Some(order));
     assert_eq!(lab.counts("A").await, (3, 0, 2));
-    assert_eq!(
-        lab.pay(captured("pi_2").order("O1").brings(100, "EUR")).await,
-        refund(JobReason::DuplicatePayment)
-    );
+    assert_eq!(lab.pay(captured("pi_2").order("O1").brings(100, "EUR")).await, refund(JobReason::DuplicatePayment));
 }
 
 pub async fn a_second_payment_goes_back(lab: &mut Lab) {
     paid(lab).await;
-    assert_eq!(
-        lab.pay(captured("pi_2").order("O1").brings(100, "EUR")).await,
-        refund(JobReason::DuplicatePayment)
-    );
+    assert_eq!(lab.pay(captured("pi_2").order("O1").brings(100, "EUR")).await, refund(JobReason::DuplicatePayment));
     assert_eq!(lab.order("O1").await.unwrap().payment, Some(payment("pi_1")));
     assert_eq!(lab.counts("A").await, (3, 0, 2));
     let job = lab.everything().await.refunds.remove(0);
     assert_eq!((job.payment, job.state), (payment("pi_2"), JobState::Due));
     assert_eq!(job.money, crate::common::make::money(100, "EUR"));
-    lab.pay(captured("pi_2").order("O1").brings(100, "EUR").event("resent"))
-        .await;
-    assert_eq!(
-        lab.everything().await.refunds.len(),
-        1,
-        "exactly one refund, also after resends"
-    );
+    lab.pay(captured("pi_2").order("O1").brings(100, "EUR").event("resent")).await;
+    assert_eq!(lab.everything().await.refunds.len(), 1, "exactly one refund, also after resends");
 }
 
 pub async fn a_payment_for_a_lapsed_hold_confirms_late(lab: &mut Lab) {
@@ -290,9 +142,7 @@ pub async fn a_payment_for_a_lapsed_hold_confirms_late(lab: &mut Lab) {
     lab.held(cart("O1", &[("A", 2)]).ttl(60)).await;
     lab.wait(60);
     let settled = lab.pay(captured("pi_1").order("O1")).await;
-    let Settlement::Confirmed(order) = settled else {
-        panic!("{settled:?}")
-    };
+    let Settlement::Confirmed(order) = settled else { panic!("{settled:?}") };
     assert!(order.late);
     assert_eq!(lab.counts("A").await, (0, 0, 2));
 }
@@ -306,10 +156,7 @@ pub async fn a_payment_for_a_swept_or_released_hold_confirms_late(lab: &mut Lab)
     lab.sweep().await;
     for (id, order) in [("pi_1", "O1"), ("pi_2", "O2")] {
         let settled = lab.pay(captured(id).order(order)).await;
-        assert!(
-            matches!(&settled, Settlement::Confirmed(order) if order.late),
-            "{settled:?}"
-        );
+        assert!(matches!(&settled, Settlement::Confirmed(order) if order.late), "{settled:?}");
     }
     assert_eq!(lab.counts("A").await, (0, 0, 4));
 }
@@ -319,17 +166,11 @@ pub async fn a_payment_whose_units_are_gone_goes_back(lab: &mut Lab) {
     let lapsed = lab.held(cart("O1", &[("A", 2)]).ttl(60)).await;
     lab.wait(60);
     let owner = lab.held(cart("O2", &[("A", 1)])).await;
-    assert_eq!(
-        lab.pay(captured("pi_1").order("O1")).await,
-        refund(JobReason::StockGone)
-    );
+    assert_eq!(lab.pay(captured("pi_1").order("O1")).await, refund(JobReason::StockGone));
     assert_eq!(lab.counts("A").await, (1, 1, 0));
     assert_eq!(lab.hold(lapsed.id).await.status, HoldStatus::Expired);
     lab.released(owner.id).await;
-    assert_eq!(
-        lab.pay(captured("pi_1").order("O1").event("resent")).await,
-        Settlement::Duplicate
-    );
+    assert_eq!(lab.pay(captured("pi_1").order("O1").event("resent")).await, Settlement::Duplicate);
     assert_eq!(lab.order("O1").await, None, "a payment that goes back never confirms");
     assert_eq!(lab.everything().await.refunds.len(), 1);
 }
@@ -340,10 +181,7 @@ pub async fn a_payment_finds_the_orders_live_hold_before_its_lapsed_ones(lab: &m
     lab.wait(60);
     let newer = lab.held(cart("O1", &[("A", 2)]).ttl(60)).await;
     let settled = lab.pay(captured("pi_1").order("O1")).await;
-    assert!(
-        matches!(&settled, Settlement::Confirmed(o) if o.hold_id == newer.id && !o.late),
-        "{settled:?}"
-    );
+    assert!(matches!(&settled, Settlement::Confirmed(o) if o.hold_id == newer.id && !o.late), "{settled:?}");
 }
 
 pub async fn a_payment_finds_the_orders_latest_lapsed_hold(lab: &mut Lab) {
@@ -354,10 +192,7 @@ pub async fn a_payment_finds_the_orders_latest_lapsed_hold(lab: &mut Lab) {
     lab.wait(60);
     lab.sweep().await;
     let settled = lab.pay(captured("pi_1").order("O1")).await;
-    assert!(
-        matches!(&settled, Settlement::Confirmed(o) if o.hold_id == newer.id && o.late),
-        "{settled:?}"
-    );
+    assert!(matches!(&settled, Settlement::Confirmed(o) if o.hold_id == newer.id && o.late), "{settled:?}");
 }
 
 pub async fn a_failed_or_canceled_attempt_releases_nothing(lab: &mut Lab) {
@@ -366,27 +201,16 @@ pub async fn a_failed_or_canceled_attempt_releases_nothing(lab: &mut Lab) {
     assert_eq!(lab.pay(failed("pi_1").order("O1")).await, Settlement::Recorded);
     assert_eq!(lab.pay(canceled("pi_2").order("O1")).await, Settlement::Recorded);
     assert_eq!(lab.hold(hold.id).await, hold);
-    assert_eq!(
-        lab.pay(failed("pi_1").order("O1").event("again")).await,
-        Settlement::Duplicate
-    );
+    assert_eq!(lab.pay(failed("pi_1").order("O1").event("again")).await, Settlement::Duplicate);
     let settled = lab.pay(captured("pi_1").order("O1")).await;
-    assert!(
-        matches!(settled, Settlement::Confirmed(_)),
-        "an attempt's end never undoes a later success"
-    );
+    assert!(matches!(settled, Settlement::Confirmed(_)), "an attempt's end never undoes a later success");
     assert_eq!(lab.pay(failed("pi_3").order("O1")).await, Settlement::Recorded);
     assert_eq!(lab.pay(canceled("pi_3").order("O1")).await, Settlement::Recorded);
     assert_eq!(lab.counts("A").await, (3, 0, 2));
 }
 
 pub async fn a_canceled_payment_releases_where_the_shop_wants_that(lab: &mut Lab) {
-    let mut lab = lab
-        .under(Policy {
-            release_on_canceled: true,
-            ..Policy::default()
-        })
-        .await;
+    let mut lab = lab.under(Policy { release_on_canceled: true, ..Policy::default() }).await;
     lab.stocked("A", 5).await;
     let hold = lab.held(cart("O1", &[("A", 2)])).await;
     lab.pay(failed("pi_1").order("O1")).await;
@@ -407,33 +231,19 @@ pub async fn an_authorisation_confirms_and_makes_a_capture_due(lab: &mut Lab) {
     let settled = lab.pay(authorized("pi_1").order("O1").brings(100, "EUR")).await;
     assert!(matches!(settled, Settlement::Confirmed(_)), "{settled:?}");
     assert_eq!(lab.count(EntryKind::CaptureDue).await, 1);
-    assert_eq!(
-        lab.pay(captured("pi_1").order("O1").brings(100, "EUR")).await,
-        Settlement::Recorded
-    );
-    assert_eq!(
-        lab.count(EntryKind::RefundSucceeded).await,
-        1,
-        "the capture was carried out"
-    );
+    assert_eq!(lab.pay(captured("pi_1").order("O1").brings(100, "EUR")).await, Settlement::Recorded);
+    assert_eq!(lab.count(EntryKind::RefundSucceeded).await, 1, "the capture was carried out");
     assert_eq!(lab.counts("A").await, (3, 0, 2));
     assert_eq!(lab.everything().await.refunds, []);
 }
 
 pub async fn an_authorisation_that_pays_for_nothing_is_voided(lab: &mut Lab) {
     paid(lab).await;
-    assert_eq!(
-        lab.pay(authorized("pi_2").order("O1").brings(100, "EUR")).await,
-        void(JobReason::DuplicatePayment)
-    );
+    assert_eq!(lab.pay(authorized("pi_2").order("O1").brings(100, "EUR")).await, void(JobReason::DuplicatePayment));
     lab.pay(canceled("pi_2").order("O1")).await;
     assert_eq!(lab.payment_status("pi_2").await, PaymentStatus::Voided);
     assert_eq!(lab.everything().await.refunds[0].state, JobState::Succeeded);
-    assert_eq!(
-        lab.pay(captured("pi_2").order("O1").brings(100, "EUR")).await,
-        Settlement::Duplicate,
-        "terminal"
-    );
+    assert_eq!(lab.pay(captured("pi_2").order("O1").brings(100, "EUR")).await, Settlement::Duplicate, "terminal");
 }
 
 pub async fn a_void_becomes_a_refund_when_the_money_was_captured(lab: &mut Lab) {
@@ -441,17 +251,8 @@ pub async fn a_void_becomes_a_refund_when_the_money_was_captured(lab: &mut Lab) 
     lab.pay(authorized("pi_2").order("O1").brings(100, "EUR")).await;
     let before = lab.everything().await.refunds.remove(0);
     assert_eq!(before.kind, JobKind::Void);
-    assert_eq!(
-        lab.pay(captured("pi_2").order("O1").brings(100, "EUR")).await,
-        refund(JobReason::DuplicatePayment)
-    );
+    assert_eq!(lab.pay(captured("pi_2").order("O1").brings(100, "EUR")).await, refund(JobReason::DuplicatePayment));
     let after = lab.everything().await.refunds;
-    assert_eq!(
-        (after.len(), after[0].kind, after[0].state),
-        (1, JobKind::Refund, JobState::Due)
-    );
-    assert_ne!(
-        after[0].idempotency_key, before.idempotency_key,
-        "another request to the provider"
-    );
+    assert_eq!((after.len(), after[0].kind, after[0].state), (1, JobKind::Refund, JobState::Due));
+    assert_ne!(after[0].idempotency_key, before.idempotency_key, "another request to the provider");
 }

@@ -107,12 +107,6 @@ macro_rules! subject {
                     the_same_event_twice_in_a_batch_settles_once
                     an_event_is_seen_once_whatever_it_says_the_second_time
                     a_payment_without_an_order_is_not_ours
-                    an_unmatched_payment_is_settled_when_its_hold_appears
-                    an_unmatched_payment_of_the_wrong_amount_goes_back
-                    two_unmatched_payments_pay_once
-                    an_unmatched_payment_needs_a_person_after_the_grace
-                    the_grace_runs_from_the_money_not_from_a_failed_attempt
-                    an_unmatched_payment_goes_back_where_the_shop_wants_that
                     a_payment_of_another_amount_or_currency_goes_back
                     only_what_was_asked_is_compared
                     an_order_confirmed_without_a_payment_gets_its_payment
@@ -127,6 +121,14 @@ macro_rules! subject {
                     an_authorisation_confirms_and_makes_a_capture_due
                     an_authorisation_that_pays_for_nothing_is_voided
                     a_void_becomes_a_refund_when_the_money_was_captured
+                }
+                unmatched {
+                    an_unmatched_payment_is_settled_when_its_hold_appears
+                    an_unmatched_payment_of_the_wrong_amount_goes_back
+                    two_unmatched_payments_pay_once
+                    an_unmatched_payment_needs_a_person_after_the_grace
+                    the_grace_runs_from_the_money_not_from_a_failed_attempt
+                    an_unmatched_payment_goes_back_where_the_shop_wants_that
                 }
                 refunds {
                     a_full_refund_ends_the_order_and_restocks

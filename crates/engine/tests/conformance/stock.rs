@@ -5,17 +5,11 @@ use crate::common::make::{adjust, cart, reference, set, sku};
 use holdfast_engine::domain::{Command, EntryKind, MAX_TOTAL, Outcome, Refusal, SetStock};
 
 fn at_version(name: &str, total: u64, version: u64) -> Command {
-    Command::SetStock(SetStock {
-        if_version: Some(version),
-        ..set(name, total)
-    })
+    Command::SetStock(SetStock { if_version: Some(version), ..set(name, total) })
 }
 
 fn remove(name: &str) -> Command {
-    Command::RemoveStock {
-        sku: sku(name),
-        if_version: None,
-    }
+    Command::RemoveStock { sku: sku(name), if_version: None }
 }
 
 fn keyed(name: &str, delta: i64, reason: &str, key: &str) -> Command {
@@ -37,10 +31,7 @@ pub async fn set_creates_then_moves_available(lab: &mut Lab) {
     let moved = lab.ask(Command::SetStock(set("A", 8))).await;
     assert!(matches!(moved, Ok(Outcome::Stock { created: false, changed: true, stock }) if stock.version == 2));
     assert_eq!(lab.counts("A").await, (3, 2, 3));
-    assert_eq!(
-        lab.story("A").await,
-        ["received", "held", "confirmed", "held", "adjusted"]
-    );
+    assert_eq!(lab.story("A").await, ["received", "held", "confirmed", "held", "adjusted"]);
 }
 
 pub async fn setting_the_same_total_changes_nothing(lab: &mut Lab) {
@@ -55,10 +46,7 @@ pub async fn a_total_below_what_is_committed_is_refused(lab: &mut Lab) {
     let hold = lab.held(cart("O1", &[("A", 3)])).await;
     lab.confirmed(hold.id).await;
     lab.held(cart("O2", &[("A", 2)])).await;
-    assert_eq!(
-        lab.ask(Command::SetStock(set("A", 4))).await,
-        Err(Refusal::TotalBelowCommitted(5))
-    );
+    assert_eq!(lab.ask(Command::SetStock(set("A", 4))).await, Err(Refusal::TotalBelowCommitted(5)));
     assert_eq!(lab.counts("A").await, (5, 2, 3));
     assert_eq!(lab.stock("A").await.version, 1);
     lab.stocked("A", 5).await;
@@ -74,28 +62,19 @@ pub async fn lapsed_holds_do_not_stand_in_the_way_of_a_total(lab: &mut Lab) {
 }
 
 pub async fn a_version_is_compared_and_counts_totals_and_limits_only(lab: &mut Lab) {
-    assert_eq!(
-        lab.ask(at_version("A", 10, 1)).await,
-        Err(Refusal::VersionMismatch(None))
-    );
+    assert_eq!(lab.ask(at_version("A", 10, 1)).await, Err(Refusal::VersionMismatch(None)));
     lab.stocked("A", 10).await;
     let hold = lab.held(cart("O1", &[("A", 1)])).await;
     lab.confirmed(hold.id).await;
     lab.held(cart("O2", &[("A", 1)])).await;
     assert_eq!(lab.stock("A").await.version, 1, "holds and sales do not count");
     lab.ask(at_version("A", 12, 1)).await.unwrap();
-    assert_eq!(
-        lab.ask(at_version("A", 14, 1)).await,
-        Err(Refusal::VersionMismatch(Some(2)))
-    );
+    assert_eq!(lab.ask(at_version("A", 14, 1)).await, Err(Refusal::VersionMismatch(Some(2))));
     lab.ask(adjust("A", 1)).await.unwrap();
     assert_eq!(lab.stock("A").await.version, 3);
     lab.limited("A", 13, 5).await;
     assert_eq!(lab.stock("A").await.version, 4);
-    let at_old = Command::RemoveStock {
-        sku: sku("A"),
-        if_version: Some(3),
-    };
+    let at_old = Command::RemoveStock { sku: sku("A"), if_version: Some(3) };
     assert_eq!(lab.ask(at_old).await, Err(Refusal::VersionMismatch(Some(4))));
 }
 
@@ -107,10 +86,7 @@ pub async fn adjust_adds_and_takes_what_is_available(lab: &mut Lab) {
     lab.ask(adjust("A", -7)).await.unwrap();
     assert_eq!(lab.counts("A").await, (0, 2, 0));
     assert_eq!(lab.ask(adjust("A", -1)).await, Err(Refusal::InsufficientAvailable(0)));
-    assert_eq!(
-        lab.ask(adjust("A", i64::MIN)).await,
-        Err(Refusal::InsufficientAvailable(0))
-    );
+    assert_eq!(lab.ask(adjust("A", i64::MIN)).await, Err(Refusal::InsufficientAvailable(0)));
     assert_eq!(lab.counts("A").await, (0, 2, 0));
 }
 
@@ -127,20 +103,10 @@ pub async fn a_total_has_a_greatest_value(lab: &mut Lab) {
     lab.stocked("A", MAX_TOTAL).await;
     assert_eq!(lab.ask(adjust("A", 1)).await, Err(Refusal::TotalTooLarge));
     assert_eq!(lab.ask(adjust("A", i64::MAX)).await, Err(Refusal::TotalTooLarge));
-    let create = Command::AdjustStock {
-        sku: sku("B"),
-        delta: i64::MAX,
-        reason: None,
-        key: None,
-        create: true,
-    };
+    let create = Command::AdjustStock { sku: sku("B"), delta: i64::MAX, reason: None, key: None, create: true };
     assert_eq!(lab.ask(create).await, Err(Refusal::TotalTooLarge));
     lab.held(cart("O1", &[("A", 1)])).await;
-    assert_eq!(
-        lab.ask(adjust("A", 1)).await,
-        Err(Refusal::TotalTooLarge),
-        "held units are part of the total"
-    );
+    assert_eq!(lab.ask(adjust("A", 1)).await, Err(Refusal::TotalTooLarge), "held units are part of the total");
 }
 
 pub async fn an_adjustment_with_a_key_happens_once(lab: &mut Lab) {
@@ -155,10 +121,7 @@ pub async fn an_adjustment_with_a_key_happens_once(lab: &mut Lab) {
 
 pub async fn a_refused_adjustment_leaves_its_key_unused(lab: &mut Lab) {
     lab.stocked("A", 1).await;
-    assert_eq!(
-        lab.ask(keyed("A", -2, "loss", "k1")).await,
-        Err(Refusal::InsufficientAvailable(1))
-    );
+    assert_eq!(lab.ask(keyed("A", -2, "loss", "k1")).await, Err(Refusal::InsufficientAvailable(1)));
     lab.ask(adjust("A", 1)).await.unwrap();
     lab.ask(keyed("A", -2, "loss", "k1")).await.unwrap();
     assert_eq!(lab.counts("A").await, (0, 0, 0));
@@ -175,17 +138,7 @@ pub async fn an_adjustment_that_creates_happens_once_too(lab: &mut Lab) {
     let made = lab.ask(command()).await;
     assert!(matches!(made, Ok(Outcome::Stock { created: true, .. })));
     let again = lab.ask(command()).await;
-    assert!(
-        matches!(
-            again,
-            Ok(Outcome::Stock {
-                created: false,
-                changed: false,
-                ..
-            })
-        ),
-        "{again:?}"
-    );
+    assert!(matches!(again, Ok(Outcome::Stock { created: false, changed: false, .. })), "{again:?}");
     assert_eq!(lab.counts("A").await, (5, 0, 0));
 }
 
@@ -200,35 +153,20 @@ pub async fn a_key_tells_a_reason_from_a_sku(lab: &mut Lab) {
 pub async fn an_unknown_sku_is_not_adjusted_or_removed(lab: &mut Lab) {
     assert_eq!(lab.ask(adjust("A", 1)).await, Err(Refusal::NotFound));
     assert_eq!(lab.ask(remove("A")).await, Err(Refusal::NotFound));
-    let take = Command::AdjustStock {
-        sku: sku("A"),
-        delta: -1,
-        reason: None,
-        key: None,
-        create: true,
-    };
+    let take = Command::AdjustStock { sku: sku("A"), delta: -1, reason: None, key: None, create: true };
     assert_eq!(lab.ask(take).await, Err(Refusal::NotFound));
 }
 
 pub async fn remove_forgets_only_what_nobody_has(lab: &mut Lab) {
     lab.stocked("A", 5).await;
     let hold = lab.held(cart("O1", &[("A", 2)])).await;
-    assert_eq!(
-        lab.ask(remove("A")).await,
-        Err(Refusal::StockInUse { held: 2, sold: 0 })
-    );
+    assert_eq!(lab.ask(remove("A")).await, Err(Refusal::StockInUse { held: 2, sold: 0 }));
     lab.confirmed(hold.id).await;
-    assert_eq!(
-        lab.ask(remove("A")).await,
-        Err(Refusal::StockInUse { held: 0, sold: 2 })
-    );
+    assert_eq!(lab.ask(remove("A")).await, Err(Refusal::StockInUse { held: 0, sold: 2 }));
     lab.give_back("O1", &[("A", 2)], None).await.unwrap();
     assert_eq!(lab.ask(remove("A")).await, Ok(Outcome::Removed));
     assert_eq!(lab.ask(adjust("A", 1)).await, Err(Refusal::NotFound));
-    assert_eq!(
-        lab.ask(cart("O2", &[("A", 1)])).await,
-        Err(Refusal::UnknownSku(vec![sku("A")]))
-    );
+    assert_eq!(lab.ask(cart("O2", &[("A", 1)])).await, Err(Refusal::UnknownSku(vec![sku("A")])));
     assert_eq!(lab.count(EntryKind::Removed).await, 1);
 }
 
@@ -238,10 +176,7 @@ pub async fn what_is_in_use_leaves_out_what_has_lapsed(lab: &mut Lab) {
     lab.confirmed(hold.id).await;
     lab.held(cart("O2", &[("A", 1)]).ttl(60)).await;
     lab.wait(60);
-    assert_eq!(
-        lab.ask(remove("A")).await,
-        Err(Refusal::StockInUse { held: 0, sold: 2 })
-    );
+    assert_eq!(lab.ask(remove("A")).await, Err(Refusal::StockInUse { held: 0, sold: 2 }));
 }
 
 pub async fn lapsed_holds_do_not_stand_in_the_way_of_removal(lab: &mut Lab) {
@@ -255,9 +190,7 @@ pub async fn lapsed_holds_do_not_stand_in_the_way_of_removal(lab: &mut Lab) {
 
 pub async fn a_sku_may_come_and_go_within_one_batch(lab: &mut Lab) {
     let create = |total| Command::SetStock(set("A", total));
-    let made = lab
-        .ask_all(vec![create(3), remove("A"), create(4), remove("A"), create(5)])
-        .await;
+    let made = lab.ask_all(vec![create(3), remove("A"), create(4), remove("A"), create(5)]).await;
     assert!(made.iter().all(Result::is_ok), "{made:?}");
     assert_eq!(lab.counts("A").await, (5, 0, 0));
     let again = lab.ask_all(vec![remove("A"), create(6), remove("A"), create(7)]).await;
@@ -268,10 +201,7 @@ pub async fn a_sku_may_come_and_go_within_one_batch(lab: &mut Lab) {
         .ask_all(vec![
             remove("A"),
             Command::SetStock(set("B", 1)),
-            Command::RemoveStock {
-                sku: sku("B"),
-                if_version: None,
-            },
+            Command::RemoveStock { sku: sku("B"), if_version: None },
         ])
         .await;
     assert!(gone.iter().all(Result::is_ok), "{gone:?}");
@@ -279,23 +209,8 @@ pub async fn a_sku_may_come_and_go_within_one_batch(lab: &mut Lab) {
 }
 
 pub async fn identifiers_are_byte_exact(lab: &mut Lab) {
-    let odd = [
-        "a",
-        "A",
-        "É",
-        "E\u{301}",
-        "a b",
-        "0017",
-        "17",
-        "__proto__",
-        "null",
-        "a/b",
-        "100%",
-        "{}",
-        "'\"",
-        "🦊",
-        "Ä",
-    ];
+    let odd =
+        ["a", "A", "É", "E\u{301}", "a b", "0017", "17", "__proto__", "null", "a/b", "100%", "{}", "'\"", "🦊", "Ä"];
     for (n, name) in odd.iter().enumerate() {
         lab.stocked(name, n as u64 + 1).await;
     }

@@ -2,19 +2,21 @@
 
 use super::{orders, page_size};
 use crate::app::{Shared, json};
-use crate::body::{Findings, JsonBytes, MaybeJsonBytes, StrictQuery, parse};
+use crate::body::{Findings, JsonBytes, MaybeJsonBytes, Object, Path, StrictQuery, parse};
 use crate::problem::Problem;
 use crate::view::{HoldView, ListView, OrderJson};
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, Response, header};
 use holdfast_domain::{
-    Command, Currency, CustomerId, HoldId, HoldRequest, HoldStatus, Lines, LinesError, Money, OrderId, Outcome, Sku, Ttl,
+    Command, Currency, CustomerId, HoldId, HoldRequest, HoldStatus, Lines, LinesError, Money, OrderId, Outcome, Sku,
+    Ttl,
 };
 use holdfast_engine::HoldFilter;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use utoipa::{IntoParams, ToSchema};
 
 const MAX_METADATA: usize = 50;
@@ -41,8 +43,8 @@ pub(crate) struct HoldBody<'a> {
     #[schema(value_type = String, min_length = 1, max_length = 255)]
     order_id: Cow<'a, str>,
     #[serde(borrow)]
-    #[schema(min_items = 1, max_items = 100)]
-    items: Vec<ItemBody<'a>>,
+    #[schema(value_type = Vec<ItemBody>, min_items = 1, max_items = 100)]
+    items: Vec<Object<ItemBody<'a>>>,
     /// Whole seconds; the server's default when missing.
     #[schema(minimum = 1)]
     ttl_seconds: Option<u64>,
@@ -70,7 +72,8 @@ pub(crate) struct HoldBody<'a> {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangeBody<'a> {
     #[serde(borrow)]
-    items: Option<Vec<ItemBody<'a>>>,
+    #[schema(value_type = Option<Vec<ItemBody>>)]
+    items: Option<Vec<Object<ItemBody<'a>>>>,
     amount: Option<u64>,
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
@@ -123,10 +126,10 @@ pub(crate) fn read_hold(bytes: &[u8], max_ttl: u32, default_ttl: u32) -> Result<
 }
 
 /// Reads lines; what is wrong is noted with its place.
-pub(super) fn read_items(items: &[ItemBody<'_>], findings: &mut Findings) -> Option<Lines> {
+pub(super) fn read_items(items: &[Object<ItemBody<'_>>], findings: &mut Findings) -> Option<Lines> {
     let mut read = Vec::with_capacity(items.len());
     // Too many lines are refused as such, not line by line.
-    for (index, item) in items.iter().take(holdfast_domain::MAX_LINES).enumerate() {
+    for (index, Object(item)) in items.iter().take(holdfast_domain::MAX_LINES).enumerate() {
         if let Some(sku) = findings.take(format!("/items/{index}/sku"), Sku::new(&item.sku)) {
             read.push((sku, item.quantity));
         } else {
@@ -158,46 +161,57 @@ fn read_currency(code: &str) -> Result<Currency, &'static str> {
 
 fn read_ref(text: &str) -> Result<Box<str>, String> {
     let is_decent = (1..=MAX_REF_BYTES).contains(&text.len()) && !text.chars().any(char::is_control);
-    if is_decent { Ok(text.into()) } else { Err(format!("must be 1 to {MAX_REF_BYTES} bytes without control characters")) }
+    if is_decent {
+        Ok(text.into())
+    } else {
+        Err(format!("must be 1 to {MAX_REF_BYTES} bytes without control characters"))
+    }
 }
 
-/// An object of strings, each name once; kept as the merchant wrote it, without the white space.
-fn read_metadata(raw: &RawValue) -> Result<Box<str>, String> {
-    struct Members(Vec<(String, String)>);
-    impl<'de> Deserialize<'de> for Members {
-        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            struct Visitor;
-            impl<'de> serde::de::Visitor<'de> for Visitor {
-                type Value = Members;
-                fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                    f.write_str("an object of strings")
-                }
-                fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-                    let mut members = Vec::new();
-                    while let Some(member) = map.next_entry::<String, String>()? {
-                        members.push(member);
-                    }
-                    Ok(Members(members))
-                }
+/// An object of strings, in the order in which the merchant wrote them.
+struct Members(Vec<(String, String)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Members;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object of strings")
             }
-            deserializer.deserialize_map(Visitor)
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry::<String, String>()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
         }
+        deserializer.deserialize_map(Visitor)
     }
-    let Members(members) =
-        serde_json::from_str(raw.get()).map_err(|_| "must be an object whose values are strings".to_owned())?;
-    if members.len() > MAX_METADATA {
+}
+
+impl Serialize for Members {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// Checks the object and writes it without white space; what it says is the merchant's own business.
+fn read_metadata(raw: &RawValue) -> Result<Box<str>, String> {
+    let strings = |_| "must be an object whose values are strings".to_owned();
+    let members: Members = serde_json::from_str(raw.get()).map_err(strings)?;
+    if members.0.len() > MAX_METADATA {
         return Err(format!("must have at most {MAX_METADATA} members"));
     }
-    if members.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>() > MAX_METADATA_BYTES {
+    if members.0.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>() > MAX_METADATA_BYTES {
         return Err(format!("must be at most {MAX_METADATA_BYTES} bytes of names and values"));
     }
-    let mut text = serde_json::Map::new();
-    for (name, value) in members {
-        if text.insert(name.clone(), value.into()).is_some() {
-            return Err(format!("names {name:?} twice"));
-        }
+    let mut names = BTreeSet::new();
+    if let Some((twice, _)) = members.0.iter().find(|(name, _)| !names.insert(name)) {
+        return Err(format!("names {twice:?} twice"));
     }
-    Ok(serde_json::Value::Object(text).to_string().into())
+    serde_json::to_string(&members).map(Into::into).map_err(strings)
 }
 
 fn read_id(id: &str) -> Result<HoldId, Problem> {
@@ -230,7 +244,10 @@ pub(super) fn unexpected(outcome: &Outcome) -> Response<Body> {
     (status = 201, description = "Held", body = HoldView), (status = 200, description = "The same hold again", body = HoldView),
     (status = 409, description = "sold_out, order_conflict, already_confirmed, customer_limit"),
     (status = 422, description = "invalid_request, unknown_sku, customer_required"), (status = 503, description = "Repeat the request")))]
-pub(super) async fn create_hold(State(app): State<Shared>, JsonBytes(bytes): JsonBytes) -> Result<Response<Body>, Problem> {
+pub(super) async fn create_hold(
+    State(app): State<Shared>,
+    JsonBytes(bytes): JsonBytes,
+) -> Result<Response<Body>, Problem> {
     let request = read_hold(&bytes, app.config.max_hold_ttl, app.config.default_hold_ttl)?;
     let outcome = app.submit(Command::Hold(Box::new(request))).await?;
     Ok(hold_json(&app, &outcome))

@@ -1,11 +1,12 @@
 //! Import: a table of SKUs, read as it arrives, applied line by line with a report.
 
+use super::lined::Lined;
 use super::stock::{self, read_limit, read_total};
 use crate::app::{Shared, json};
-use crate::body::{JsonBytes, StrictQuery};
+use crate::body::{JsonBytes, Path, StrictQuery};
 use crate::problem::Problem;
 use axum::body::Body;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response};
 use holdfast_domain::{Command, MAX_TOTAL, Outcome, SetStock, Sku};
 use http_body_util::BodyExt;
@@ -82,7 +83,7 @@ pub(crate) struct Row {
 
 /// The lines of a table, read as they are asked for.
 pub(crate) struct Rows<R: Read> {
-    records: csv::ByteRecordsIntoIter<R>,
+    records: csv::ByteRecordsIntoIter<Lined<R>>,
     mode: Mode,
     has_limit: bool,
 }
@@ -91,7 +92,7 @@ impl<R: Read> Rows<R> {
     /// Reads the header: `sku,total` or `sku,total,limit_per_customer`.
     pub(crate) fn new(source: R, mode: Mode) -> Result<Self, Problem> {
         let table = "the first line must be sku,total or sku,total,limit_per_customer";
-        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(source);
+        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(Lined::new(source));
         let header = reader.byte_headers().map_err(|e| Problem::new("invalid_request", format!("{table}: {e}")))?;
         let names: Vec<&[u8]> = header.iter().collect();
         let has_limit = match names.as_slice() {
@@ -123,7 +124,8 @@ impl<R: Read> Rows<R> {
         if self.mode == Mode::Add {
             let (is_taken, digits) = total.strip_prefix('-').map_or((false, total), |digits| (true, digits));
             let units = number(digits).filter(|u| *u <= MAX_TOTAL);
-            let units = units.ok_or_else(|| invalid(format!("total must be a whole number from -{MAX_TOTAL} to {MAX_TOTAL}")))?;
+            let units = units
+                .ok_or_else(|| invalid(format!("total must be a whole number from -{MAX_TOTAL} to {MAX_TOTAL}")))?;
             let delta = if is_taken { -(units as i64) } else { units as i64 };
             return Ok(Command::AdjustStock { sku, delta, reason: Some("import".into()), key: None, create: true });
         }
@@ -145,14 +147,16 @@ impl<R: Read> Iterator for Rows<R> {
     type Item = Row;
 
     fn next(&mut self) -> Option<Row> {
-        match self.records.next()? {
+        let offset = self.records.reader().position().byte();
+        self.records.reader_mut().get_mut().go_on_at(offset);
+        let record = self.records.next()?;
+        let line = self.records.reader_mut().get_mut().line();
+        match record {
             Ok(record) => {
-                let line = record.position().map_or(0, csv::Position::line).max(1);
                 let sku = String::from_utf8_lossy(record.get(0).unwrap_or_default()).into_owned();
                 Some(Row { line, sku, command: self.read(&record) })
             }
             Err(error) => {
-                let line = error.position().map_or(0, csv::Position::line).max(1);
                 let problem = Problem::new("invalid_request", format!("the table could not be read further: {error}"));
                 Some(Row { line, sku: String::new(), command: Err(problem) })
             }
@@ -254,17 +258,21 @@ pub(super) async fn import_stock(
 async fn apply(app: &Shared, window: &mut Vec<Row>, report: &mut Report) -> Result<(), Problem> {
     let mut waiting = Vec::with_capacity(window.len());
     for Row { line, sku, command } in window.drain(..) {
-        match command {
-            Err(problem) => report.fail(line, sku, &problem),
-            Ok(command) => waiting.push((line, sku, app.lanes.enqueue(command).await?)),
-        }
+        let answer = match command {
+            Err(problem) => Err(problem),
+            Ok(command) => Ok(app.lanes.enqueue(command).await?),
+        };
+        waiting.push((line, sku, answer));
     }
     for (line, sku, answer) in waiting {
-        match answer.await? {
-            Ok(Outcome::Stock { created: true, .. }) => report.created += 1,
-            Ok(Outcome::Stock { changed: true, .. }) => report.updated += 1,
-            Ok(_) => report.unchanged += 1,
-            Err(refusal) => report.fail(line, sku, &refusal.into()),
+        match answer {
+            Err(problem) => report.fail(line, sku, &problem),
+            Ok(answer) => match answer.await? {
+                Ok(Outcome::Stock { created: true, .. }) => report.created += 1,
+                Ok(Outcome::Stock { changed: true, .. }) => report.updated += 1,
+                Ok(_) => report.unchanged += 1,
+                Err(refusal) => report.fail(line, sku, &refusal.into()),
+            },
         }
     }
     Ok(())
@@ -280,10 +288,50 @@ pub(super) async fn get_named(app: State<Shared>) -> Result<Response<Body>, Prob
     stock::get_stock(app, named()).await
 }
 
-pub(super) async fn put_named(app: State<Shared>, headers: HeaderMap, body: JsonBytes) -> Result<Response<Body>, Problem> {
+pub(super) async fn put_named(
+    app: State<Shared>,
+    headers: HeaderMap,
+    body: JsonBytes,
+) -> Result<Response<Body>, Problem> {
     stock::put_stock(app, named(), headers, body).await
 }
 
 pub(super) async fn delete_named(app: State<Shared>, headers: HeaderMap) -> Result<Response<Body>, Problem> {
     stock::delete_stock(app, named(), headers).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hands out one byte at a time, so that every line end is split.
+    struct Trickle<'a>(&'a [u8]);
+
+    impl Read for Trickle<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let Some((first, rest)) = self.0.split_first() else { return Ok(0) };
+            buffer[0] = *first;
+            self.0 = rest;
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn lines_are_counted_alike_whatever_ends_them() {
+        for end in ["\n", "\r\n", "\r"] {
+            let table = format!("sku,total{end}a,1{end}\"b\",x{end}c,3");
+            for lines in [
+                Rows::new(table.as_bytes(), Mode::Set).unwrap().map(|r| (r.line, r.sku, r.command.is_ok())).collect(),
+                Rows::new(Trickle(table.as_bytes()), Mode::Set)
+                    .unwrap()
+                    .map(|r| (r.line, r.sku, r.command.is_ok()))
+                    .collect::<Vec<_>>(),
+            ] {
+                let told: Vec<_> = lines.iter().map(|(line, sku, ok)| (*line, sku.as_str(), *ok)).collect();
+                let counted = if end == "\r" { [1, 1, 1] } else { [2, 3, 4] };
+                let expected = [(counted[0], "a", true), (counted[1], "b", false), (counted[2], "c", true)];
+                assert_eq!(told, expected, "line end {end:?}");
+            }
+        }
+    }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod holds;
 pub(crate) mod import;
 mod ledger;
+mod lined;
 mod orders;
 mod payments;
 mod service;
@@ -17,7 +18,6 @@ use serde::Deserialize;
 use utoipa::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 use utoipa_swagger_ui::SwaggerUi;
-
 
 /// The most items of a page, and the number when none is asked.
 const MAX_PAGE: usize = 1000;
@@ -68,7 +68,9 @@ pub(crate) fn router(app: &Shared) -> Router {
     router
         .merge(SwaggerUi::new("/docs").url("/openapi.json", document))
         .fallback(|| async { Problem::new("not_found", "there is no such path; see /docs") })
-        .method_not_allowed_fallback(|| async { Problem::new("method_not_allowed", "see /docs for what this path takes") })
+        .method_not_allowed_fallback(|| async {
+            Problem::new("method_not_allowed", "see /docs for what this path takes")
+        })
         .layer(DefaultBodyLimit::disable())
         .with_state(app.clone())
 }

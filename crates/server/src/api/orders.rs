@@ -2,11 +2,11 @@
 
 use super::holds::{ItemBody, read_items, unexpected};
 use crate::app::{Shared, json};
-use crate::body::{Findings, JsonBytes, parse};
+use crate::body::{Findings, JsonBytes, Object, Path, parse};
 use crate::problem::Problem;
 use crate::view::OrderJson;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, Response};
 use holdfast_domain::{Command, OrderId, Outcome, Ref};
 use holdfast_engine::OrderView;
@@ -18,7 +18,8 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReturnBody<'a> {
     #[serde(borrow)]
-    items: Vec<ItemBody<'a>>,
+    #[schema(value_type = Vec<ItemBody>)]
+    items: Vec<Object<ItemBody<'a>>>,
 }
 
 /// The `Idempotency-Key` header: a structured-field string in quotes, or a bare token.

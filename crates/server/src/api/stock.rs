@@ -3,11 +3,11 @@
 use super::holds::unexpected;
 use super::{orders::idempotency_key, page_size, present};
 use crate::app::{Shared, json};
-use crate::body::{Findings, JsonBytes, StrictQuery, parse};
+use crate::body::{Findings, JsonBytes, Path, StrictQuery, parse};
 use crate::problem::Problem;
 use crate::view::{ListView, StockView};
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use holdfast_domain::{Command, MAX_TOTAL, Outcome, SetStock, Sku, Total};
 use serde::Deserialize;
@@ -56,7 +56,9 @@ fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let bare = text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text);
     let is_number = !bare.is_empty() && bare.bytes().all(|b| b.is_ascii_digit());
     let version = bare.parse().ok().filter(|_| is_number);
-    version.map(Some).ok_or_else(|| Problem::new("invalid_request", "If-Match must be a version in quotes, as the ETag"))
+    version
+        .map(Some)
+        .ok_or_else(|| Problem::new("invalid_request", "If-Match must be a version in quotes, as the ETag"))
 }
 
 fn stock_json(outcome: &Outcome) -> Response<Body> {
@@ -140,11 +142,16 @@ pub(super) async fn adjust_stock(
     let mut findings = Findings::default();
     let check = |r: String| {
         let is_decent = r.len() <= MAX_REASON_BYTES && !r.chars().any(char::is_control);
-        if is_decent { Ok(r) } else { Err(format!("must be at most {MAX_REASON_BYTES} bytes without control characters")) }
+        if is_decent {
+            Ok(r)
+        } else {
+            Err(format!("must be at most {MAX_REASON_BYTES} bytes without control characters"))
+        }
     };
     let reason = body.reason.and_then(|r| findings.take("/reason", check(r))).map(Into::into);
     let is_possible = body.delta.unsigned_abs() <= MAX_TOTAL;
-    findings.take("/delta", if is_possible { Ok(()) } else { Err(format!("must be from -{MAX_TOTAL} to {MAX_TOTAL}")) });
+    findings
+        .take("/delta", if is_possible { Ok(()) } else { Err(format!("must be from -{MAX_TOTAL} to {MAX_TOTAL}")) });
     findings.done()?;
     let adjust = Command::AdjustStock { sku, delta: body.delta, reason, key, create: false };
     Ok(stock_json(&app.submit(adjust).await?))

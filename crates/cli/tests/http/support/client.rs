@@ -163,7 +163,9 @@ impl Connection {
         loop {
             let mut line = String::new();
             self.0.read_line(&mut line).ok().filter(|n| *n > 0)?;
-            let Some((name, value)) = line.trim_end().split_once(':') else { break };
+            let Some((name, value)) = line.trim_end().split_once(':') else {
+                break;
+            };
             headers.push((name.to_owned(), value.trim().to_owned()));
         }
         let mut answer = Answer { status, headers, body: Vec::new() };

@@ -4,7 +4,7 @@ pub mod client;
 pub mod server;
 
 pub use client::{Answer, Call, Connection};
-pub use server::{Server, holdfast, shared, refused_start};
+pub use server::{Server, holdfast, refused_start, shared};
 
 use holdfast_engine::clock::monotonic;
 use serde_json::{Value, json};

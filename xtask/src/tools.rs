@@ -1,0 +1,44 @@
+//! What a build needs besides Rust: found, or installed where that is harmless, or named.
+
+use crate::steps::{Failed, Steps, works};
+use std::process::Command;
+
+/// A C compiler, for the SQLite that is built into the binary.
+pub(crate) fn ensure_c_compiler(steps: &mut Steps) -> Result<(), Failed> {
+    if has_c_compiler() {
+        return Ok(());
+    }
+    if is_root() && works(Command::new("apt-get").arg("--version")) {
+        // Waiting for the package manager's lock is what makes two runs at once safe.
+        let apt = || {
+            let mut apt = Command::new("apt-get");
+            apt.args(["-y", "-o", "DPkg::Lock::Timeout=600"]).env("DEBIAN_FRONTEND", "noninteractive");
+            apt
+        };
+        steps.run("package lists", apt().arg("update"))?;
+        steps.run("C compiler", apt().args(["install", "--no-install-recommends", "gcc", "libc6-dev"]))?;
+        if has_c_compiler() {
+            return Ok(());
+        }
+    }
+    Err(Failed::new(
+        "no C compiler was found, and the build needs one for SQLite. Install it and try again:
+  Debian, Ubuntu:  apt-get install gcc libc6-dev
+  Fedora:          dnf install gcc
+  Alpine:          apk add gcc musl-dev
+  macOS:           xcode-select --install
+or name one in the variable CC.",
+    ))
+}
+
+fn has_c_compiler() -> bool {
+    // On Windows the build finds the compiler by itself, in places that are not on the path.
+    cfg!(windows)
+        || std::env::vars_os().any(|(name, _)| name == "CC" || name.to_string_lossy().starts_with("CC_"))
+        || ["cc", "gcc", "clang"].iter().any(|name| works(Command::new(name).arg("--version")))
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}

@@ -99,8 +99,6 @@ impl Order {
 pub struct OrderFile {
     /// The order, when one of its holds was confirmed.
     pub order: Option<Order>,
-    /// The latest hold for it that was settled.
-    pub latest: Option<HoldId>,
     /// Payments that arrived before any hold did, oldest first.
     pub waiting: Vec<PaymentKey>,
 }

@@ -4,6 +4,7 @@ use crate::support::{Server, cart, holdfast, millis, without};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The verb on a folder: exit code, standard output, standard error.
@@ -91,6 +92,16 @@ fn an_audit_that_cannot_run() {
     let (code, _, error) = audit(folder.path(), &["--url", "https://localhost"]);
     assert_eq!(code, Some(2));
     assert!(error.contains("http://HOST:PORT"), "{error}");
+    let mut command = holdfast();
+    command.env("HOLDFAST_API_KEYS", "ops:admin:the-admin-key-of-this-test");
+    let server =
+        Server::with_command(command, &Arc::new(tempfile::tempdir().unwrap()), &[]).keyed("the-admin-key-of-this-test");
+    let url = format!("http://127.0.0.1:{}", server.port);
+    let (code, _, error) = audit(folder.path(), &["--url", &url]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("401 unauthenticated"), "{error}");
+    let (code, out, _) = audit(folder.path(), &["--url", &url, "--key", "the-admin-key-of-this-test"]);
+    assert_eq!((code, out.as_str()), (Some(0), "0 SKUs against 0 ledger entries\nclean\n"));
     std::fs::write(folder.path().join("holdfast.db"), "this is no store at all, but long enough to be looked at")
         .unwrap();
     assert_eq!(audit(folder.path(), &[]).0, Some(2));

@@ -96,6 +96,7 @@ fn each_call_needs_its_role() {
     }
     unauthenticated(&server.get("/v1/nowhere"));
     unauthenticated(&server.import("", "sku,total\nX,1\n"));
+    unauthenticated(&server.import("", vec![b'x'; 10 << 20]));
     as_admin(Call::new("GET", "/v1/stock/X")).refused(404, "not_found");
     server.get("/nowhere").refused(404, "not_found");
     let query = format!("/v1/stock?key={READ}");

@@ -1,7 +1,7 @@
 //! Change, extend, release.
 
 use crate::support::{Call, Server, brief_cart, cart, eventually, millis, shared, with, without};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::tempdir;

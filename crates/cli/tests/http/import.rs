@@ -1,9 +1,7 @@
 //! `POST /v1/stock/import`.
 
-use crate::support::{Call, Connection, Server, cart, eventually, shared, stock_path};
+use crate::support::{Call, Server, cart, shared};
 use serde_json::{Value, json};
-use std::fmt::Write;
-use std::time::Duration;
 
 pub fn report(created: u64, updated: u64, unchanged: u64) -> Value {
     json!({"created": created, "updated": updated, "unchanged": unchanged, "failed": 0, "errors": []})

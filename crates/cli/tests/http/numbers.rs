@@ -1,6 +1,6 @@
 //! Carts at every limit, and beyond.
 
-use crate::support::{Answer, Call, Server, brief_cart, cart, shared, with};
+use crate::support::{Answer, Call, Server, shared};
 use serde_json::{Value, json};
 
 fn raw(server: &Server, body: &str) -> Answer {

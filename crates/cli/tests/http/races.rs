@@ -131,7 +131,7 @@ fn an_expiry_races_the_payment() {
         });
         std::thread::sleep(std::time::Duration::from_millis(980));
         let pay = |path: &String| (server.touch(&format!("{path}/confirm")), server.get(path));
-        let paid = paths.iter().map(pay).collect();
+        let paid: Vec<_> = paths.iter().map(pay).collect();
         let rivals = rivals.join().unwrap();
         let (sold, held) = (count_first(&paid), count(&rivals, 201));
         assert_eq!(
@@ -147,7 +147,7 @@ fn an_expiry_races_the_payment() {
     }
 }
 
-fn count_first(answers: &Vec<(Answer, Answer)>) -> usize {
+fn count_first(answers: &[(Answer, Answer)]) -> usize {
     answers.iter().filter(|(confirm, _)| confirm.status == 200).count()
 }
 

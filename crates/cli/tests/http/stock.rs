@@ -1,6 +1,6 @@
 //! `/v1/stock`: set, read, list, adjust, forget.
 
-use crate::support::{Call, Server, brief_cart, cart, encoded, eventually, shared, stock_path, with};
+use crate::support::{Call, brief_cart, cart, eventually, shared, stock_path, with};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -1,12 +1,10 @@
-//! Ends and beginnings: a graceful stop, a crash, a restart, a full disk, a full lane.
+//! Ends and beginnings: a graceful stop, a crash, a restart.
 
-use crate::support::{Call, Connection, Server, brief_cart, cart, eventually, holdfast};
-use rustix::process::{Resource, Rlimit, Signal, prlimit};
+use crate::support::{Call, Connection, Server, brief_cart, cart, eventually};
+use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
-use tempfile::tempdir;
 
 /// Holds one unit of A again and again until the server goes away; the orders that were acknowledged.
 fn shop(port: u16, name: usize, acknowledged: &Mutex<Vec<String>>) {

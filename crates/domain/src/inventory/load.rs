@@ -16,6 +16,8 @@ pub enum Key {
     Hold(HoldId),
     /// An order, with what is known besides its live hold. Looking it up always finds an [`OrderFile`], if an empty one.
     Order(OrderId),
+    /// The latest hold for an order that was released or expired.
+    Latest(OrderId),
     /// Units that a customer has bought of a SKU and not returned. Always found, if 0.
     Bought(CustomerId, Sku),
     /// A payment with its jobs.
@@ -154,8 +156,9 @@ impl Inventory {
             self.want_confirm(hold.id, out);
         }
         self.want_order(order, out);
-        if let Some(latest) = self.orders.get(order).and_then(|f| f.value.latest) {
-            self.want_confirm(latest, out);
+        match self.latest.get(order) {
+            Some(latest) => self.want_confirm(*latest, out),
+            None => self.want_unless(false, Key::Latest(order.clone()), out),
         }
         // Holds that the commands at hand settled are not yet in what was handed in.
         for settled in self.settled.values().filter(|t| t.value.order_id == *order) {
@@ -196,6 +199,11 @@ impl Inventory {
     /// Hands in what is known of an order.
     pub fn put_order(&mut self, order: OrderId, file: OrderFile) {
         self.orders.entry(order).or_insert(Tracked { value: file, mark: Mark::Clean });
+    }
+
+    /// Hands in the latest hold for an order that was released or expired.
+    pub fn put_latest(&mut self, order: OrderId, hold: HoldId) {
+        self.latest.entry(order).or_insert(hold);
     }
 
     /// Hands in the units that a customer has bought of a SKU and not returned, as stored.

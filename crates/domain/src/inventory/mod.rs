@@ -132,6 +132,7 @@ pub struct Inventory {
     // What follows is there for the commands at hand and forgotten by `settle_down`.
     settled: Map<HoldId, Tracked<Hold>>,
     orders: Map<OrderId, Tracked<OrderFile>>,
+    latest: Map<OrderId, HoldId>,
     bought: Map<(CustomerId, Sku), i64>,
     // What these commands moved of a count that was not handed in yet.
     bought_since: Map<(CustomerId, Sku), i64>,
@@ -164,6 +165,7 @@ impl Inventory {
             book: HoldBook::new(hasher()),
             settled: Map::with_hasher(hasher()),
             orders: Map::with_hasher(hasher()),
+            latest: Map::with_hasher(hasher()),
             bought: Map::with_hasher(hasher()),
             bought_since: Map::with_hasher(hasher()),
             payments: Map::with_hasher(hasher()),
@@ -216,6 +218,7 @@ impl Inventory {
         self.shelf.settle_down(&self.changes.stocks);
         self.settled.clear();
         self.orders.clear();
+        self.latest.clear();
         self.bought.clear();
         self.bought_since.clear();
         self.payments.clear();

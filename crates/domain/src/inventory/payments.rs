@@ -378,7 +378,7 @@ impl Inventory {
         let order = self.order_id_of(named)?;
         let lapsed = self.book.by_order(&order).and_then(|slot| self.book.get(slot)).map(|h| h.id);
         let settled_now = self.settled.values().filter(|t| t.value.order_id == order).map(|t| t.value.id).max();
-        let stored = self.orders.get(&order).and_then(|f| f.value.latest);
+        let stored = self.latest.get(&order).copied();
         let latest: Option<HoldId> = lapsed.into_iter().chain(settled_now).chain(stored).max();
         self.find_hold(latest?).cloned()
     }

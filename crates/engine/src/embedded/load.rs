@@ -1,6 +1,6 @@
 //! The load step: what a command wants to know, looked up through the writer's own connection.
 
-use super::failure::Failure;
+use super::failure::{Failure, corrupt};
 use super::rows;
 use holdfast_domain::{
     CustomerId, Hold, HoldId, Inventory, Job, Key, Order, OrderFile, OrderId, Payment, PaymentKey, Policy, Ref, Sku,
@@ -72,6 +72,10 @@ pub(super) fn key(db: &Connection, inventory: &mut Inventory, key: Key, any_wait
             None => inventory.put_absent(key),
         },
         Key::Order(id) => inventory.put_order(id.clone(), order_file(db, id, any_waiting)?),
+        Key::Latest(order) => match latest(db, order)? {
+            Some(hold) => inventory.put_latest(order.clone(), hold),
+            None => inventory.put_absent(key),
+        },
         Key::Bought(customer, sku) => {
             inventory.put_bought(customer.clone(), sku.clone(), bought(db, customer, sku)?);
         }
@@ -111,12 +115,9 @@ pub(super) fn order(db: &Connection, id: &OrderId) -> Result<Option<Order>, Fail
 }
 
 fn order_file(db: &Connection, id: &OrderId, any_waiting: bool) -> Result<OrderFile, Failure> {
-    let latest =
-        "SELECT id FROM holds WHERE order_id = ?1 AND status IN ('released', 'expired') ORDER BY n DESC LIMIT 1";
     let waiting = "SELECT provider, payment_id FROM payments
         WHERE order_id = ?1 AND status IN ('unmatched', 'needs_attention') ORDER BY n";
     let order = order(db, id)?;
-    let latest = one(db, latest, [id.as_str()], |row| Ok(HoldId::parse(row.get_ref(0)?.as_str().unwrap_or_default())))?;
     let waiting = if any_waiting {
         all(db, waiting, [id.as_str()], |row| {
             let text = |column| Ok::<_, Failure>(row.get::<_, String>(column)?);
@@ -126,7 +127,15 @@ fn order_file(db: &Connection, id: &OrderId, any_waiting: bool) -> Result<OrderF
         Vec::new()
     };
     let waiting = waiting.into_iter().flatten().map(|(provider, payment_id)| PaymentKey { provider, payment_id });
-    Ok(OrderFile { order, latest: latest.flatten(), waiting: waiting.collect() })
+    Ok(OrderFile { order, waiting: waiting.collect() })
+}
+
+fn latest(db: &Connection, order: &OrderId) -> Result<Option<HoldId>, Failure> {
+    // Written like the condition of the index, so that SQLite uses it.
+    let sql = "SELECT id FROM holds WHERE order_id = ?1 AND status <> 'held' AND status <> 'confirmed'
+        ORDER BY n DESC LIMIT 1";
+    let id = one(db, sql, [order.as_str()], |row| Ok(row.get::<_, String>(0)?))?;
+    id.map(|id| HoldId::parse(&id).ok_or_else(|| corrupt(format_args!("bad hold id {id:?}")))).transpose()
 }
 
 fn bought(db: &Connection, customer: &CustomerId, sku: &Sku) -> Result<i64, Failure> {

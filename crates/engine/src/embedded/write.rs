@@ -2,8 +2,9 @@
 
 use super::failure::{Failure, corrupt};
 use super::rows;
-use holdfast_domain::{Changes, Entry, Hold, Inventory, Mark, OrderRef};
-use rusqlite::{Connection, params};
+use holdfast_domain::{Changes, Currency, CustomerId, Entry, Hold, Inventory, Mark, OrderId, OrderRef, Sku};
+use rusqlite::{Connection, Statement, params};
+use std::sync::LazyLock;
 
 /// Writes every change. Must run inside a transaction; `seq` is the number of the last entry so far.
 pub(super) fn changes(db: &Connection, inventory: &Inventory, seq: &mut i64) -> Result<(), Failure> {
@@ -53,50 +54,111 @@ fn stocks(db: &Connection, inventory: &Inventory, changes: &Changes) -> Result<(
     Ok(())
 }
 
-fn holds(db: &Connection, inventory: &Inventory, changes: &Changes) -> Result<(), Failure> {
-    if changes.holds.is_empty() {
-        return Ok(());
+/// Rows written by one statement where there are so many: most of what a statement costs is starting and ending it.
+const WIDE: usize = 16;
+
+/// An INSERT for one row, and the same for [`WIDE`] rows.
+struct Insert {
+    columns: usize,
+    one: String,
+    wide: String,
+}
+
+impl Insert {
+    fn new(head: &str, columns: usize) -> Self {
+        let row = format!("({})", vec!["?"; columns].join(", "));
+        let one = format!("{head} VALUES {row}");
+        Self { columns, wide: format!("{one}{}", format!(", {row}").repeat(WIDE - 1)), one }
     }
-    let mut insert = db.prepare_cached(
-        "INSERT INTO holds (n, id, order_id, status, lines, customer_id, amount, currency, created_at, expires_at, late, payment_ref, metadata)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-    )?;
-    let mut update = db.prepare_cached(
-        "UPDATE holds SET status = ?2, lines = ?3, amount = ?4, expires_at = ?5, late = ?6, payment_ref = ?7 WHERE n = ?1",
-    )?;
-    let mut lines = String::new();
+
+    /// Writes the rows; `bind` gets the place before its first column, counted from 0.
+    fn run<T>(
+        &self,
+        db: &Connection,
+        rows: &[T],
+        mut bind: impl FnMut(&mut Statement<'_>, usize, &T) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let (wide, rest) = rows.split_at(rows.len() - rows.len() % WIDE);
+        for (rows, sql, height) in [(wide, &self.wide, WIDE), (rest, &self.one, 1)] {
+            if rows.is_empty() {
+                continue;
+            }
+            let mut statement = db.prepare_cached(sql)?;
+            for chunk in rows.chunks(height) {
+                for (index, row) in chunk.iter().enumerate() {
+                    bind(&mut statement, index * self.columns, row)?;
+                }
+                statement.raw_execute()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Binds values to the columns that follow a place.
+macro_rules! bind {
+    ($statement:expr, $at:expr, $($value:expr),+ $(,)?) => {{
+        let mut at = $at;
+        $(at += 1; $statement.raw_bind_parameter(at, $value)?;)+
+        let _ = at;
+    }};
+}
+
+fn holds(db: &Connection, inventory: &Inventory, changes: &Changes) -> Result<(), Failure> {
+    static INSERT: LazyLock<Insert> = LazyLock::new(|| {
+        let head = "INSERT INTO holds (n, id, order_id, status, lines, customer_id, amount, currency, created_at,
+            expires_at, late, payment_ref, metadata)";
+        Insert::new(head, 13)
+    });
+    let mut made = Vec::with_capacity(changes.holds.len());
     for id in &changes.holds {
-        let (hold, mark) = inventory.hold_change(*id).ok_or_else(|| lost("hold"))?;
-        let Hold { order_id, customer_id, money, payment_ref, metadata, .. } = hold;
-        rows::write_lines(&hold.lines, &mut lines);
-        let n = rows::hold_number(*id);
-        let amount = money.amount.map(|a| a as i64);
-        let expires_at = hold.expires_at.millis();
-        let status = hold.status.as_str();
-        let told = if mark == Mark::New {
-            insert.execute(params![
-                n,
-                id.encode(&mut [0; 36]),
-                order_id.as_str(),
-                status,
-                lines,
-                customer_id.as_ref().map(holdfast_domain::CustomerId::as_str),
-                amount,
-                money.currency.as_ref().map(holdfast_domain::Currency::as_str),
-                hold.created_at.millis(),
-                expires_at,
-                hold.late,
-                payment_ref.as_deref(),
-                metadata.as_deref(),
-            ])?
-        } else {
-            update.execute(params![n, status, lines, amount, expires_at, hold.late, payment_ref.as_deref()])?
-        };
-        if told != 1 {
-            return Err(corrupt(format_args!("the store does not know hold {id}")));
+        match inventory.hold_change(*id).ok_or_else(|| lost("hold"))? {
+            (hold, Mark::New) => made.push(hold),
+            (hold, _) => update_hold(db, hold)?,
         }
     }
-    Ok(())
+    let mut lines = String::new();
+    INSERT.run(db, &made, |statement, at, hold| {
+        rows::write_lines(&hold.lines, &mut lines);
+        bind!(
+            statement,
+            at,
+            rows::hold_number(hold.id),
+            hold.id.encode(&mut [0; 36]),
+            hold.order_id.as_str(),
+            hold.status.as_str(),
+            &lines,
+            hold.customer_id.as_ref().map(CustomerId::as_str),
+            hold.money.amount.map(|a| a as i64),
+            hold.money.currency.as_ref().map(Currency::as_str),
+            hold.created_at.millis(),
+            hold.expires_at.millis(),
+            hold.late,
+            hold.payment_ref.as_deref(),
+            hold.metadata.as_deref(),
+        );
+        Ok(())
+    })
+}
+
+fn update_hold(db: &Connection, hold: &Hold) -> Result<(), Failure> {
+    let mut lines = String::new();
+    rows::write_lines(&hold.lines, &mut lines);
+    let told = db
+        .prepare_cached(
+            "UPDATE holds SET status = ?2, lines = ?3, amount = ?4, expires_at = ?5, late = ?6, payment_ref = ?7
+             WHERE n = ?1",
+        )?
+        .execute(params![
+            rows::hold_number(hold.id),
+            hold.status.as_str(),
+            lines,
+            hold.money.amount.map(|a| a as i64),
+            hold.expires_at.millis(),
+            hold.late,
+            hold.payment_ref.as_deref(),
+        ])?;
+    if told == 1 { Ok(()) } else { Err(corrupt(format_args!("the store does not know hold {}", hold.id))) }
 }
 
 fn orders(db: &Connection, inventory: &Inventory, changes: &Changes) -> Result<(), Failure> {
@@ -149,7 +211,7 @@ fn payments(db: &Connection, inventory: &Inventory, changes: &Changes) -> Result
             order,
             hold,
             payment.money.amount.map(|a| a as i64),
-            payment.money.currency.as_ref().map(holdfast_domain::Currency::as_str),
+            payment.money.currency.as_ref().map(Currency::as_str),
             payment.email.as_deref(),
             payment.authorized,
             payment.captured,
@@ -181,7 +243,7 @@ fn jobs(db: &Connection, inventory: &Inventory, changes: &Changes) -> Result<(),
             job.state.as_str(),
             job.idempotency_key,
             job.money.amount.map(|a| a as i64),
-            job.money.currency.as_ref().map(holdfast_domain::Currency::as_str),
+            job.money.currency.as_ref().map(Currency::as_str),
             job.created_at.millis(),
         ])?;
     }
@@ -210,25 +272,26 @@ fn small(db: &Connection, changes: &Changes) -> Result<(), Failure> {
 }
 
 fn entries(db: &Connection, entries: &[Entry], seq: &mut i64) -> Result<(), Failure> {
-    let mut insert = db.prepare_cached(
-        "INSERT INTO ledger (seq, at, kind, sku, available, held, sold, hold, order_id, reason)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-    )?;
-    for entry in entries {
+    static INSERT: LazyLock<Insert> = LazyLock::new(|| {
+        Insert::new("INSERT INTO ledger (seq, at, kind, sku, available, held, sold, hold, order_id, reason)", 10)
+    });
+    INSERT.run(db, entries, |statement, at, entry| {
         *seq += 1;
         let mut id = [0; 36];
-        insert.execute(params![
+        bind!(
+            statement,
+            at,
             *seq,
             entry.at.millis(),
             entry.kind.as_str(),
-            entry.sku.as_ref().map(holdfast_domain::Sku::as_str),
+            entry.sku.as_ref().map(Sku::as_str),
             entry.available,
             entry.held,
             entry.sold,
             entry.hold.map(|h| &*h.encode(&mut id)),
-            entry.order.as_ref().map(holdfast_domain::OrderId::as_str),
+            entry.order.as_ref().map(OrderId::as_str),
             entry.reason.as_deref(),
-        ])?;
-    }
-    Ok(())
+        );
+        Ok(())
+    })
 }

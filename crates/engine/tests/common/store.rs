@@ -35,6 +35,13 @@ impl Store {
                 }
                 inventory.put_order(id.clone(), self.order_file(id));
             }
+            Key::Latest(id) => {
+                let ended = |h: &&Hold| matches!(h.status, HoldStatus::Released | HoldStatus::Expired);
+                match self.holds.values().filter(|h| h.order_id == *id).filter(ended).map(|h| h.id).max() {
+                    Some(latest) => inventory.put_latest(id.clone(), latest),
+                    None => inventory.put_absent(key),
+                }
+            }
             Key::Bought(customer, sku) => {
                 let units = self.bought.get(&(customer.clone(), sku.clone())).copied().unwrap_or(0);
                 inventory.put_bought(customer.clone(), sku.clone(), units);
@@ -96,12 +103,10 @@ impl Store {
     }
 
     pub fn order_file(&self, id: &OrderId) -> OrderFile {
-        let ended = |h: &&Hold| matches!(h.status, HoldStatus::Released | HoldStatus::Expired);
         let waits = |p: &&Payment| matches!(p.status, PaymentStatus::Unmatched | PaymentStatus::NeedsAttention);
         let is_for = |p: &&Payment| p.order == Some(OrderRef::Order(id.clone()));
         OrderFile {
             order: self.orders.get(id).cloned(),
-            latest: self.holds.values().filter(|h| h.order_id == *id).filter(ended).map(|h| h.id).max(),
             waiting: self.payments.iter().filter(waits).filter(is_for).map(|p| p.key.clone()).collect(),
         }
     }

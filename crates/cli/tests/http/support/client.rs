@@ -2,11 +2,12 @@
 
 use super::server::Server;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What came back.
 #[derive(Debug)]
@@ -102,11 +103,11 @@ impl Call {
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = format!("{} {} HTTP/1.1\r\nhost: holdfast\r\n", self.method, self.path);
         for (name, value) in &self.headers {
-            bytes.push_str(&format!("{name}: {value}\r\n"));
+            write!(bytes, "{name}: {value}\r\n").unwrap();
         }
         let tells_length = self.headers.iter().any(|(n, _)| n == "content-length" || n == "transfer-encoding");
         if !tells_length && (!self.body.is_empty() || self.method != "GET") {
-            bytes.push_str(&format!("content-length: {}\r\n", self.body.len()));
+            write!(bytes, "content-length: {}\r\n", self.body.len()).unwrap();
         }
         let mut bytes = format!("{bytes}\r\n").into_bytes();
         bytes.extend_from_slice(&self.body);
@@ -169,9 +170,7 @@ impl Connection {
             headers.push((name.to_owned(), value.trim().to_owned()));
         }
         let mut answer = Answer { status, headers, body: Vec::new() };
-        if answer.header("transfer-encoding").is_some() {
-            panic!("no answer of ours comes in chunks");
-        }
+        assert!(answer.header("transfer-encoding").is_none(), "no answer of ours comes in chunks");
         let length: usize = answer.header("content-length").map_or(0, |l| l.parse().unwrap());
         if method != "HEAD" {
             answer.body = vec![0; length];

@@ -8,6 +8,7 @@ pub use server::{Server, holdfast, refused_start, shared};
 
 use holdfast_engine::clock::monotonic;
 use serde_json::{Value, json};
+use std::io::Write;
 use std::time::Duration;
 
 /// Waits until there is something, and fails when there is nothing for too long.
@@ -20,6 +21,11 @@ pub fn eventually<T>(what: &str, limit: Duration, mut look: impl FnMut() -> Opti
         assert!(start.elapsed() < limit, "{what}: not within {limit:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Tells that a test cannot run here, past the harness that keeps what passing tests print to itself.
+pub fn skipped(why: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
 /// Every byte but the unreserved ones, percent-encoded.

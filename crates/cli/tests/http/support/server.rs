@@ -6,10 +6,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tempfile::TempDir;
+
+/// The most time for a server to get ready, or to say why not.
+const STARTING: Duration = Duration::from_secs(30);
 
 /// The binary under test: the copy that `cargo xtask test` made, or the one that cargo built.
 pub fn holdfast() -> Command {
@@ -65,8 +68,16 @@ impl Server {
             String::from_utf8_lossy(&log).into_owned()
         });
         let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        out.read_line(&mut line).unwrap();
+        let (tell, told) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            let _ = out.read_line(&mut line);
+            let _ = tell.send((line, out));
+        });
+        let Ok((line, out)) = told.recv_timeout(STARTING) else {
+            let _ = child.kill();
+            panic!("the server neither starts nor ends: {}", log.join().unwrap());
+        };
         let port = line.trim_end().strip_prefix("listening on http://").and_then(|a| a.rsplit(':').next());
         let Some(port) = port.and_then(|p| p.parse().ok()) else {
             assert_eq!(line, "", "a server that does not start says nothing on standard output");

@@ -32,7 +32,7 @@ fn upload_as(
     let address = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
     let failed = |e: std::io::Error| format!("{url}: {e}; is the server running there?");
     let mut stream = TcpStream::connect(&address).map_err(failed)?;
-    stream.set_read_timeout(Some(Duration::from_secs(600))).map_err(failed)?;
+    stream.set_read_timeout(Some(Duration::from_mins(10))).map_err(failed)?;
     let key = key.map_or(String::new(), |key| format!("authorization: Bearer {key}\r\n"));
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{key}content-type: {kind}\r\ncontent-length: {size}\r\n\r\n"

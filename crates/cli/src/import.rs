@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let report = client::upload(&args.url, &path, args.key.as_deref(), bar.wrap_read(file), size)?;
     bar.finish_and_clear();
     tell(&report, args.json);
-    if report["failed"] == Value::from(0) { Ok(()) } else { Err(Failure::Found) }
+    if report["failed"] == 0 { Ok(()) } else { Err(Failure::Found) }
 }
 
 fn tell(report: &Value, as_json: bool) {

@@ -58,12 +58,12 @@ impl<E: std::fmt::Display> From<E> for Failure {
 
 fn run_bench(args: bench::Args) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    Ok(runtime.block_on(bench::run(args))?)
+    runtime.block_on(bench::run(args))
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().verb {
-        Verb::Serve(args) => serve::run(*args),
+        Verb::Serve(args) => serve::run(&args),
         Verb::Import(args) => import::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Keys(args) => keys::run(&args),

@@ -60,9 +60,9 @@ enum LogFormat {
     Json,
 }
 
-pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    start_log(&args)?;
-    let file = read_file(&args)?;
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    start_log(args)?;
+    let file = read_file(args)?;
     let engine = args.engine.clone().or_else(|| file.engine.clone()).unwrap_or_else(|| "embedded".into());
     if engine != "embedded" {
         return Err(Failure::Told(format!(
@@ -72,7 +72,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     }
     let data_dir = args.data_dir.clone().or_else(|| file.data_dir.clone().map(PathBuf::from));
     let data_dir = data_dir.unwrap_or_else(|| "holdfast-data".into());
-    let config = decide(&args, &file)?;
+    let config = decide(args, &file)?;
     config.check()?;
     raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -115,6 +115,8 @@ impl PaymentStatus {
 }
 
 /// Everything we were told of one payment, and where it stands.
+// Facts, not states: each may come true independently of the others, once, in any order.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payment {
     /// Which one.

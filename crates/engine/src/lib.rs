@@ -14,5 +14,5 @@ pub use batcher::{Lanes, LanesConfig};
 pub use error::EngineError;
 pub use holdfast_domain as domain;
 pub use seam::{
-    Answer, AuditReport, Drift, Engine, Health, HoldFilter, LedgerFilter, Now, NumberedEntry, OrderView, Page,
+    Answer, Applied, AuditReport, Drift, Engine, Health, HoldFilter, LedgerFilter, Now, NumberedEntry, OrderView, Page,
 };

@@ -5,6 +5,19 @@ use async_trait::async_trait;
 use holdfast_domain::{
     Command, Entry, Hold, HoldId, HoldStatus, Job, Order, OrderId, Outcome, Payment, Refusal, Sku, Stock, Time,
 };
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// How far a batch is when the call that started it returns.
+pub enum Applied {
+    /// Done.
+    Done(Result<Vec<Answer>, EngineError>),
+    /// The next batch may be started; the answers are there when this resolves.
+    Pending(Pending),
+}
+
+/// What waits for a batch to be durable.
+pub(crate) type Pending = Pin<Box<dyn Future<Output = Result<Vec<Answer>, EngineError>> + Send>>;
 
 /// Which moment a batch happens at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +130,12 @@ pub trait Engine: Send + Sync + 'static {
     /// See [`EngineError`] for what may be believed afterwards. A refusal is an answer, not an error.
     async fn apply(&self, batch: Vec<Command>, now: Now) -> Result<Vec<Answer>, EngineError>;
 
-    /// Whether `apply` blocks its thread and wants one of its own.
+    /// Starts a batch. An engine that can make one batch durable while it decides the next returns in between.
+    fn start(self: Arc<Self>, batch: Vec<Command>, now: Now) -> Applied {
+        Applied::Pending(Box::pin(async move { self.apply(batch, now).await }))
+    }
+
+    /// Whether `start` decides on the spot, blocks its thread meanwhile, and wants one of its own.
     fn is_blocking(&self) -> bool;
 
     /// The counters of one SKU as of now.

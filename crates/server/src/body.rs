@@ -123,9 +123,8 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
     let mut pointer = String::new();
     for segment in path {
         match segment {
-            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
-            Segment::Map { key } => pointer.push_str(&format!("/{}", escape(key))),
-            Segment::Enum { variant } => pointer.push_str(&format!("/{}", escape(variant))),
+            Segment::Seq { index } => pointer.extend(["/", &index.to_string()]),
+            Segment::Map { key: member } | Segment::Enum { variant: member } => pointer.extend(["/", &escape(member)]),
             Segment::Unknown => {}
         }
     }

@@ -70,7 +70,7 @@ impl Inventory {
     }
 
     fn want_unless(&self, known: bool, key: Key, out: &mut Vec<Key>) {
-        if !known && !(has_any(&self.absent) && self.absent.contains(&key)) {
+        if !known && !self.absent.contains(&key) {
             out.push(key);
         }
     }
@@ -276,8 +276,4 @@ impl Inventory {
     pub fn job_change(&self, key: &(PaymentKey, bool)) -> Option<(&Job, Mark)> {
         self.jobs.get(key).map(|t| (&t.value, t.mark))
     }
-}
-
-fn has_any<T: Hash + Eq>(set: &super::Set<T>) -> bool {
-    !set.is_empty()
 }

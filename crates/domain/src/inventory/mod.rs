@@ -206,6 +206,11 @@ impl Inventory {
         &self.changes
     }
 
+    /// Takes the list of what lapses when; the other changes stay.
+    pub fn take_lapses(&mut self) -> Vec<(Sku, Time, i64)> {
+        std::mem::take(&mut self.changes.lapses)
+    }
+
     /// Forgets what is only of interest to the commands at hand: to be called once the changes are durable.
     pub fn settle_down(&mut self) {
         for id in std::mem::take(&mut self.changes.holds) {

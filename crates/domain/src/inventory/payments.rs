@@ -47,11 +47,10 @@ impl Inventory {
             status: PaymentStatus::Open,
             received_at: now,
         };
-        let tracked =
-            self.payments.entry(fact.payment.clone()).or_insert_with(|| Tracked { value: new(), mark: Mark::New });
-        if tracked.mark == Mark::New && !self.changes.payments.contains(&fact.payment) {
-            self.changes.payments.push(fact.payment.clone());
-        } else if tracked.touch() {
+        let is_new = !self.payments.contains_key(&fact.payment);
+        let empty = || Tracked { value: new(), mark: Mark::New };
+        let tracked = self.payments.entry(fact.payment.clone()).or_insert_with(empty);
+        if is_new || tracked.touch() {
             self.changes.payments.push(fact.payment.clone());
         }
         let payment = &mut tracked.value;
@@ -281,17 +280,14 @@ impl Inventory {
             created_at: now,
         };
         let key = (payment.key.clone(), kind == JobKind::Capture);
-        match self.jobs.get_mut(&key) {
-            Some(before) => {
-                if before.touch() {
-                    self.changes.jobs.push(key);
-                }
-                before.value = job;
-            }
-            None => {
-                self.jobs.insert(key.clone(), Tracked { value: job, mark: Mark::New });
+        if let Some(before) = self.jobs.get_mut(&key) {
+            if before.touch() {
                 self.changes.jobs.push(key);
             }
+            before.value = job;
+        } else {
+            self.jobs.insert(key.clone(), Tracked { value: job, mark: Mark::New });
+            self.changes.jobs.push(key);
         }
         let entry = match kind {
             JobKind::Refund => EntryKind::RefundDue,

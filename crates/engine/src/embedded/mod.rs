@@ -1,11 +1,12 @@
 //! The embedded engine: one writer, an [`Inventory`] in memory, and one SQLite transaction a batch.
 //!
-//! What a batch decides becomes durable (`synchronous=FULL`) before anybody hears of it. When the disk fails, the
+//! What a batch decides is synced to disk before anybody hears of it; the next batch is decided meanwhile. When the disk fails, the
 //! batch is answered with an error and the inventory is read anew from what is stored, so that memory never believes
 //! more than the disk.
 
 mod audit;
 mod board;
+mod durable;
 mod failure;
 mod index;
 mod load;
@@ -20,10 +21,12 @@ pub use failure::Failure;
 
 use crate::clock::{Clock, random_seed};
 use crate::{
-    Answer, AuditReport, Engine, EngineError, Health, HoldFilter, LedgerFilter, Now, NumberedEntry, OrderView, Page,
+    Answer, Applied, AuditReport, Engine, EngineError, Health, HoldFilter, LedgerFilter, Now, NumberedEntry, OrderView,
+    Page,
 };
 use async_trait::async_trait;
 use board::Board;
+use durable::Durable;
 use holdfast_domain::{Command, Hold, HoldId, Job, OrderId, Payment, Policy, Sku, Stock, Time};
 use parking_lot::Mutex;
 use rusqlite::Connection;
@@ -31,7 +34,7 @@ use std::path::Path;
 use std::sync::Arc;
 use store::Folder;
 use upkeep::Upkeep;
-use writer::Writer;
+use writer::{Decided, Writer};
 
 /// Read-only connections kept open between reads.
 const READERS_KEPT: usize = 8;
@@ -67,6 +70,7 @@ struct Core {
     folder: Folder,
     clock: Clock,
     board: Board,
+    durable: Durable,
     writer: Mutex<Writer>,
     readers: Mutex<Vec<Connection>>,
     fold: Mutex<audit::Fold>,
@@ -90,17 +94,19 @@ impl Embedded {
         let folder = Folder::lock(dir.as_ref())?;
         // Readers look for the index when they connect, so it has to be there before them.
         drop(folder.index()?);
-        let board = Board::default();
-        let writer = Writer::open(&folder, &board, policy, random_seed())?;
+        let db = folder.writer()?;
+        let clock = Clock::start(read::last_time(&db)?);
         let core = Arc::new(Core {
-            clock: Clock::start(writer.last_time()),
+            clock,
             folder,
-            board,
-            writer: Mutex::new(writer),
+            board: Board::default(),
+            durable: Durable::default(),
+            writer: Mutex::new(Writer::closed(policy, random_seed())),
             readers: Mutex::default(),
             fold: Mutex::default(),
             problem: Mutex::default(),
         });
+        core.writer.lock().open(&core, db)?;
         Ok(Self { _upkeep: Upkeep::start(&core)?, core })
     }
 
@@ -109,19 +115,9 @@ impl Embedded {
     /// # Errors
     /// As [`Engine::apply`].
     pub fn apply_now(&self, batch: Vec<Command>, now: Now) -> Result<Vec<Answer>, EngineError> {
-        let mut writer = self.core.writer.lock();
-        let now = match now {
-            Now::Clock => self.core.clock.now(),
-            Now::At(time) => time,
-        };
-        let answered = writer.apply(batch, now, &self.core.folder, &self.core.board);
-        drop(writer);
-        let mut problem = self.core.problem.lock();
-        match &answered {
-            Ok(_) => *problem = None,
-            Err(error) => *problem = Some(error.to_string()),
-        }
-        answered
+        let Decided { answers, wait_for } = self.core.decide(batch, now)?;
+        self.core.make_durable(wait_for)?;
+        Ok(answers)
     }
 
     async fn read<T: Send + 'static>(
@@ -136,6 +132,31 @@ impl Embedded {
 }
 
 impl Core {
+    fn decide(&self, batch: Vec<Command>, now: Now) -> Result<Decided, EngineError> {
+        let mut writer = self.writer.lock();
+        let now = match now {
+            Now::Clock => self.clock.now(),
+            Now::At(time) => time,
+        };
+        let decided = writer.apply(batch, now, self);
+        drop(writer);
+        self.note(decided.as_ref().err());
+        decided
+    }
+
+    /// Returns when the batch, if any, is durable, and posts what is.
+    fn make_durable(&self, batch: Option<u64>) -> Result<(), EngineError> {
+        let Some(batch) = batch else { return Ok(()) };
+        let durable = self.durable.wait(batch);
+        self.note(durable.as_ref().err());
+        self.board.post(durable?);
+        Ok(())
+    }
+
+    fn note(&self, error: Option<&EngineError>) {
+        *self.problem.lock() = error.map(ToString::to_string);
+    }
+
     fn with_reader<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
         let kept = self.readers.lock().pop();
         let connection = match kept {
@@ -163,6 +184,17 @@ pub fn audit_folder(dir: &Path) -> Result<AuditReport, Failure> {
 impl Engine for Embedded {
     async fn apply(&self, batch: Vec<Command>, now: Now) -> Result<Vec<Answer>, EngineError> {
         self.apply_now(batch, now)
+    }
+
+    fn start(self: Arc<Self>, batch: Vec<Command>, now: Now) -> Applied {
+        match self.core.decide(batch, now) {
+            Err(error) => Applied::Done(Err(error)),
+            Ok(Decided { answers, wait_for: None }) => Applied::Done(Ok(answers)),
+            Ok(Decided { answers, wait_for }) => {
+                let core = self.core.clone();
+                Applied::Pending(Box::pin(async move { core.make_durable(wait_for).map(|()| answers) }))
+            }
+        }
     }
 
     fn is_blocking(&self) -> bool {

@@ -197,6 +197,12 @@ fn page<T>(found: Vec<(i64, T)>, limit: usize) -> Page<T> {
     Page { items: found.into_iter().map(|(_, item)| item).collect(), next }
 }
 
+/// The latest moment that was recorded: the clock must not start before it.
+pub(super) fn last_time(db: &Connection) -> Result<Time, Failure> {
+    let last = one(db, "SELECT at FROM ledger ORDER BY seq DESC LIMIT 1", [], |row| Ok(row.get(0)?))?;
+    Ok(Time::from_millis(last.unwrap_or(0)))
+}
+
 /// The greatest numbers in use: of holds, and of ledger entries.
 pub(super) fn last_numbers(db: &Connection) -> Result<(u64, i64), Failure> {
     let hold: i64 = one(db, "SELECT coalesce(max(n), 0) FROM holds", [], |row| Ok(row.get(0)?))?.unwrap_or(0);

@@ -40,7 +40,7 @@ impl Folder {
         let mut connection = Connection::open(self.path.join(STORE))?;
         settings(&connection)?;
         connection.execute_batch(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;
              PRAGMA cache_size = -65536; PRAGMA foreign_keys = OFF;",
         )?;
         connection.set_prepared_statement_cache_capacity(64);
@@ -83,8 +83,10 @@ impl Folder {
         Ok(connection)
     }
 
-    pub(super) fn log_bytes(&self) -> u64 {
-        std::fs::metadata(self.path.join(format!("{STORE}-wal"))).map_or(0, |m| m.len())
+    /// The write-ahead log, for syncing. The writer's connection must be open, so that it exists and stays.
+    pub(super) fn log(&self) -> Result<File, Failure> {
+        let path = self.path.join(format!("{STORE}-wal"));
+        File::open(&path).map_err(|e| Failure::io("cannot open the log", &path, &e))
     }
 }
 

@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(50);
-/// A write-ahead log longer than this is copied into the store.
-const LOG_BYTES: u64 = 64 << 20;
+/// A write-ahead log of more pages than this (64 MiB) is copied into the store.
+const LOG_PAGES: i64 = 16_384;
 /// Pages that the writer itself may be asked to copy: a few milliseconds' worth.
 const PAGES_LEFT: i64 = 1_000;
 /// Ledger entries that may wait for the index while the engine is busy.
@@ -69,26 +69,24 @@ impl Chores {
         self.checkpoint_once(core)?;
         self.index_once(core, stopped)?;
         if self.rounds.is_multiple_of(20) {
-            core.writer.lock().raise_low_water()?;
+            raise_low_water_once(core)?;
         }
         Ok(())
     }
 
     /// Copies the log beside the writer, then lets the writer copy the little that came meanwhile.
     fn checkpoint_once(&mut self, core: &Core) -> Result<(), Failure> {
-        if core.folder.log_bytes() < LOG_BYTES {
-            return Ok(());
-        }
         let db = match self.checkpointer.take() {
             Some(db) => db,
             None => core.folder.checkpointer()?,
         };
-        for _ in 0..4 {
-            let (log, copied): (i64, i64) =
-                db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| Ok((row.get(1)?, row.get(2)?)))?;
-            if log - copied <= PAGES_LEFT {
-                core.writer.lock().finish_checkpoint()?;
-                break;
+        // The file keeps its length when the log starts anew, so its pages are counted, not its bytes.
+        if pages_left(&db, "PRAGMA wal_checkpoint(NOOP)")? >= LOG_PAGES {
+            for _ in 0..4 {
+                if pages_left(&db, "PRAGMA wal_checkpoint(PASSIVE)")? <= PAGES_LEFT {
+                    core.writer.lock().finish_checkpoint()?;
+                    break;
+                }
             }
         }
         self.checkpointer = Some(db);
@@ -118,4 +116,32 @@ impl Chores {
         self.index = Some(db);
         Ok(())
     }
+}
+
+/// Pages of the log that are not in the store after this kind of checkpoint.
+fn pages_left(db: &Connection, checkpoint: &str) -> Result<i64, Failure> {
+    let (log, copied): (i64, i64) = db.query_row(checkpoint, [], |row| Ok((row.get(1)?, row.get(2)?)))?;
+    Ok(log - copied)
+}
+
+/// Moves the mark below which no hold claims units over at most so many settled holds.
+fn raise_low_water_once(core: &Core) -> Result<(), Failure> {
+    let (passed, raised) = core.with_reader(|db| {
+        let mut statement = db.prepare_cached(
+            "SELECT n, status = 'held' FROM holds
+             WHERE n >= (SELECT value FROM meta WHERE name = 'low_water') ORDER BY n LIMIT 50000",
+        )?;
+        let mut rows = statement.query([])?;
+        let (mut passed, mut raised) = (0, 0);
+        while let Some(row) = rows.next()? {
+            let (n, is_held): (i64, bool) = (row.get(0)?, row.get(1)?);
+            if is_held {
+                return Ok((passed, n));
+            }
+            (passed, raised) = (passed + 1, n + 1);
+        }
+        Ok((passed, raised))
+    })?;
+    // A mark that lags costs a little reading at the next start, so small steps are not worth a write.
+    if passed >= 1000 { core.writer.lock().set_low_water(raised) } else { Ok(()) }
 }

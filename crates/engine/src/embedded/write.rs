@@ -288,7 +288,7 @@ fn entries(db: &Connection, entries: &[Entry], seq: &mut i64) -> Result<(), Fail
             entry.available,
             entry.held,
             entry.sold,
-            entry.hold.map(|h| &*h.encode(&mut id)),
+            entry.hold.map(|h| h.encode(&mut id)),
             entry.order.as_ref().map(OrderId::as_str),
             entry.reason.as_deref(),
         );

@@ -1,9 +1,9 @@
 //! The one writer: load, decide, persist.
 
-use super::board::Board;
+use super::Core;
+use super::board::Posting;
 use super::failure::Failure;
-use super::load::{all, one};
-use super::store::Folder;
+use super::load::all;
 use super::{load, read, rows, write};
 use crate::clock::{HoldIds, monotonic};
 use crate::{Answer, EngineError};
@@ -20,6 +20,12 @@ pub(super) struct Writer {
     seed: u64,
     state: State,
     last_time: Time,
+}
+
+/// What a batch was decided to be, and the batch that must be durable before anybody hears of it.
+pub(super) struct Decided {
+    pub(super) answers: Vec<Answer>,
+    pub(super) wait_for: Option<u64>,
 }
 
 enum State {
@@ -41,52 +47,46 @@ struct Ready {
 }
 
 impl Writer {
-    pub(super) fn open(folder: &Folder, board: &Board, policy: Policy, seed: u64) -> Result<Self, Failure> {
-        let ready = Ready::open(folder, board, &policy, seed)?;
-        let last: i64 =
-            one(&ready.db, "SELECT at FROM ledger ORDER BY seq DESC LIMIT 1", [], |row| Ok(row.get(0)?))?.unwrap_or(0);
-        Ok(Self { policy, seed, state: State::Ready(Box::new(ready)), last_time: Time::from_millis(last) })
+    /// One that is yet to be opened.
+    pub(super) fn closed(policy: Policy, seed: u64) -> Self {
+        let state = State::Failed { since: monotonic(), why: "the store is not open".into() };
+        Self { policy, seed, state, last_time: Time::from_millis(0) }
     }
 
-    /// The latest moment that was recorded: the clock must not start before it.
-    pub(super) fn last_time(&self) -> Time {
-        self.last_time
+    /// Reads what is stored.
+    pub(super) fn open(&mut self, core: &Core, db: Connection) -> Result<(), Failure> {
+        self.state = State::Ready(Box::new(Ready::open(core, db, &self.policy, self.seed)?));
+        Ok(())
     }
 
     /// Decides the batch and makes it durable.
-    pub(super) fn apply(
-        &mut self,
-        batch: Vec<Command>,
-        now: Time,
-        folder: &Folder,
-        board: &Board,
-    ) -> Result<Vec<Answer>, EngineError> {
+    pub(super) fn apply(&mut self, batch: Vec<Command>, now: Time, core: &Core) -> Result<Decided, EngineError> {
         // What was decided at one moment is never undone by an earlier one.
         self.last_time = self.last_time.max(now);
         let now = self.last_time;
-        let ready = self.ready(folder, board)?;
+        if let (State::Ready(_), Some(why)) = (&self.state, core.durable.failure()) {
+            self.state = State::Failed { since: monotonic(), why };
+        }
+        let ready = self.ready(core)?;
         // A bug that panics must not end the lane: what it left in memory is thrown away like after a failed batch.
-        let applied = catch_unwind(AssertUnwindSafe(|| ready.apply(batch, now, board)));
+        let applied = catch_unwind(AssertUnwindSafe(|| ready.apply(batch, now, core)));
         match applied.unwrap_or_else(|_| Err(EngineError::Unknown("a batch panicked".into()))) {
-            Ok(answers) => Ok(answers),
+            Ok(decided) => Ok(decided),
             Err(error) => {
-                tracing::error!(%error, "a batch could not be made durable");
+                tracing::error!(%error, "a batch could not be written");
                 self.state = State::Failed { since: monotonic(), why: error.to_string() };
                 Err(error)
             }
         }
     }
 
-    fn ready(&mut self, folder: &Folder, board: &Board) -> Result<&mut Ready, EngineError> {
+    fn ready(&mut self, core: &Core) -> Result<&mut Ready, EngineError> {
         if let State::Failed { since, why } = &self.state {
             if since.elapsed() < RETRY {
                 return Err(EngineError::Unavailable(why.clone()));
             }
-            match Ready::open(folder, board, &self.policy, self.seed).and_then(Ready::probe) {
-                Ok(ready) => {
-                    tracing::info!("the store is read again after a failure");
-                    self.state = State::Ready(Box::new(ready));
-                }
+            match core.folder.writer().and_then(prove_writable).and_then(|db| self.open(core, db)) {
+                Ok(()) => tracing::info!("the store is read again after a failure"),
                 Err(failure) => {
                     self.state = State::Failed { since: monotonic(), why: failure.to_string() };
                     return Err(failure.into());
@@ -99,21 +99,10 @@ impl Writer {
         }
     }
 
-    /// Moves the mark below which no hold claims units; one bounded pass.
-    pub(super) fn raise_low_water(&mut self) -> Result<(), Failure> {
+    /// Moves the mark below which no hold claims units. It costs nothing if this is lost: the next start reads more.
+    pub(super) fn set_low_water(&mut self, n: i64) -> Result<(), Failure> {
         let State::Ready(ready) = &mut self.state else { return Ok(()) };
-        let low =
-            one(&ready.db, "SELECT value FROM meta WHERE name = 'low_water'", [], |row| Ok(row.get::<_, i64>(0)?))?;
-        let low = low.unwrap_or(0);
-        let sql = "SELECT n, status FROM holds WHERE n >= ?1 ORDER BY n LIMIT 5000";
-        let passed = all(&ready.db, sql, [low], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
-        let first_held = passed.iter().find(|(_, status)| status == "held").map(|(n, _)| *n);
-        let raised = first_held.or_else(|| passed.last().map(|(n, _)| n + 1)).unwrap_or(low);
-        // A mark that lags costs a little reading at the next start, so small steps are not worth a durable write.
-        let stepped = passed.iter().take_while(|(n, _)| *n < raised).count();
-        if stepped >= 1000 {
-            ready.db.execute("UPDATE meta SET value = ?1 WHERE name = 'low_water'", [raised])?;
-        }
+        ready.db.execute("UPDATE meta SET value = ?1 WHERE name = 'low_water'", [n])?;
         Ok(())
     }
 
@@ -126,24 +115,18 @@ impl Writer {
 }
 
 impl Ready {
-    fn open(folder: &Folder, board: &Board, policy: &Policy, seed: u64) -> Result<Self, Failure> {
-        let db = folder.writer()?;
+    fn open(core: &Core, db: Connection, policy: &Policy, seed: u64) -> Result<Self, Failure> {
         let mut inventory = load::inventory(&db, policy.clone(), seed)?;
         let stocks: Vec<Stock> = all(&db, &format!("SELECT {} FROM stock", rows::STOCK), [], rows::stock)?;
-        board.rebuild(&inventory, &stocks);
+        core.board.rebuild(&inventory, &stocks);
         inventory.settle_down();
         let (last_hold, seq) = read::last_numbers(&db)?;
         let waiting = load::waiting_count(&db)?;
+        core.durable.reset(core.folder.log()?);
         Ok(Self { inventory, ids: HoldIds::after(last_hold), seq, waiting, db, wanted: Vec::new() })
     }
 
-    /// Writes a little, durably: a store that can only be read is not ready.
-    fn probe(self) -> Result<Self, Failure> {
-        self.db.execute("UPDATE meta SET value = value WHERE name = 'low_water'", [])?;
-        Ok(self)
-    }
-
-    fn apply(&mut self, batch: Vec<Command>, now: Time, board: &Board) -> Result<Vec<Answer>, EngineError> {
+    fn apply(&mut self, batch: Vec<Command>, now: Time, core: &Core) -> Result<Decided, EngineError> {
         let mut answers = Vec::with_capacity(batch.len());
         // One snapshot for all that is looked up: each SELECT on its own would lock and unlock the log.
         execute(&self.db, "BEGIN").map_err(not_applied)?;
@@ -154,14 +137,18 @@ impl Ready {
             self.load(&command)?;
             answers.push(self.inventory.apply(&command, now));
         }
-        if self.inventory.changes().is_empty() {
+        let wait_for = if self.inventory.changes().is_empty() {
             execute(&self.db, "COMMIT").map_err(not_applied)?;
+            // What was decided may rest on what is not durable yet.
+            core.durable.outstanding()
         } else {
-            self.persist()?;
-            board.post(&self.inventory);
-        }
+            self.write()?;
+            let batch = core.durable.number();
+            core.board.keep(batch, Posting::of(&mut self.inventory));
+            Some(batch)
+        };
         self.inventory.settle_down();
-        Ok(answers)
+        Ok(Decided { answers, wait_for })
     }
 
     fn load(&mut self, command: &Command) -> Result<(), EngineError> {
@@ -176,15 +163,13 @@ impl Ready {
         }
     }
 
-    /// Writes what the batch changed and commits. After an error the connection is dropped, and with it whatever was
+    /// Writes what the batch changed and commits; syncing is for later. After an error the connection is dropped, and with it whatever was
     /// written but not committed.
-    fn persist(&mut self) -> Result<(), EngineError> {
+    fn write(&mut self) -> Result<(), EngineError> {
         let mut seq = self.seq;
         write::changes(&self.db, &self.inventory, &mut seq)?;
-        let waiting = match self.inventory.changes().payments.is_empty() {
-            true => self.waiting,
-            false => load::waiting_count(&self.db)?,
-        };
+        let no_payments = self.inventory.changes().payments.is_empty();
+        let waiting = if no_payments { self.waiting } else { load::waiting_count(&self.db)? };
         if let Err(error) = execute(&self.db, "COMMIT") {
             // A full disk leaves the transaction open and nothing written. Any other failure leaves us not knowing.
             let is_open = !self.db.is_autocommit();
@@ -196,6 +181,17 @@ impl Ready {
         (self.seq, self.waiting) = (seq, waiting);
         Ok(())
     }
+}
+
+/// Empties the log into the store and writes a little: what could not be synced before is on disk after this, and a
+/// store that can only be read is found out.
+fn prove_writable(db: Connection) -> Result<Connection, Failure> {
+    let busy: i64 = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    if busy != 0 {
+        return Err(Failure::Io("the log is still being read".into()));
+    }
+    db.execute("UPDATE meta SET value = value WHERE name = 'low_water'", [])?;
+    Ok(db)
 }
 
 fn execute(db: &Connection, sql: &str) -> rusqlite::Result<()> {

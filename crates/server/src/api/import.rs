@@ -299,39 +299,3 @@ pub(super) async fn put_named(
 pub(super) async fn delete_named(app: State<Shared>, headers: HeaderMap) -> Result<Response<Body>, Problem> {
     stock::delete_stock(app, named(), headers).await
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Hands out one byte at a time, so that every line end is split.
-    struct Trickle<'a>(&'a [u8]);
-
-    impl Read for Trickle<'_> {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            let Some((first, rest)) = self.0.split_first() else { return Ok(0) };
-            buffer[0] = *first;
-            self.0 = rest;
-            Ok(1)
-        }
-    }
-
-    #[test]
-    fn lines_are_counted_alike_whatever_ends_them() {
-        for end in ["\n", "\r\n", "\r"] {
-            let table = format!("sku,total{end}a,1{end}\"b\",x{end}c,3");
-            for lines in [
-                Rows::new(table.as_bytes(), Mode::Set).unwrap().map(|r| (r.line, r.sku, r.command.is_ok())).collect(),
-                Rows::new(Trickle(table.as_bytes()), Mode::Set)
-                    .unwrap()
-                    .map(|r| (r.line, r.sku, r.command.is_ok()))
-                    .collect::<Vec<_>>(),
-            ] {
-                let told: Vec<_> = lines.iter().map(|(line, sku, ok)| (*line, sku.as_str(), *ok)).collect();
-                let counted = if end == "\r" { [1, 1, 1] } else { [2, 3, 4] };
-                let expected = [(counted[0], "a", true), (counted[1], "b", false), (counted[2], "c", true)];
-                assert_eq!(told, expected, "line end {end:?}");
-            }
-        }
-    }
-}

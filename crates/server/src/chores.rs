@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// Holds expired in one pass: a few milliseconds of the engine's time.
-const SWEEP_LIMIT: u32 = 250;
+/// Holds expired in one pass: a millisecond or two of the engine's time.
+const SWEEP_LIMIT: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(500);
 /// Between two passes when more have lapsed: the shoppers' requests go first.
-const BREATH: Duration = Duration::from_millis(5);
+const BREATH: Duration = Duration::from_millis(10);
 /// The clocks may differ by this much before it is worth a line in the log.
 const OFFSET_MS: i64 = 1_000;
 

@@ -2,13 +2,16 @@
 
 use super::http::Connection;
 use super::load::Target;
+use holdfast_engine::clock::monotonic;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// An audit of a large store takes its time.
 const PATIENCE: Duration = Duration::from_mins(10);
+/// A connection that has been idle for longer is not used again.
+const IDLE: Duration = Duration::from_secs(5);
 /// SKUs in one import: a body well below the limit of 64 MiB.
 const IMPORT: usize = 500_000;
 
@@ -50,7 +53,7 @@ struct Imported {
 /// A caller with a connection of its own.
 pub(super) struct Api {
     target: Target,
-    connection: Option<Connection>,
+    connection: Option<(Connection, Instant)>,
 }
 
 impl Api {
@@ -155,13 +158,14 @@ impl Api {
     }
 
     async fn exchange(&mut self, request: &[u8]) -> std::io::Result<(u16, Vec<u8>)> {
-        let mut connection = match self.connection.take() {
-            Some(connection) => connection,
+        // The server closes a connection that has been idle for long.
+        let mut connection = match self.connection.take().filter(|(_, used)| used.elapsed() < IDLE) {
+            Some((connection, _)) => connection,
             None => Connection::open(self.target.addr).await?,
         };
         let (status, body, goes_on) = connection.exchange(request).await?;
         let body = body.to_vec();
-        self.connection = goes_on.then_some(connection);
+        self.connection = goes_on.then(|| (connection, monotonic()));
         Ok((status, body))
     }
 }

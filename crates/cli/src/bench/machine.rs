@@ -35,7 +35,7 @@ impl Machine {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             system: format!("{} {} {}", std::env::consts::OS, kernel.trim(), std::env::consts::ARCH),
             version: format!("{}{commit}", env!("CARGO_PKG_VERSION")),
-            durability: "one fsync per batch, synchronous=FULL",
+            durability: "the log is synced before any answer",
             fsync_ms: fsync_ms(folder).ok(),
         }
     }

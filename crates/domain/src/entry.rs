@@ -75,6 +75,9 @@ impl EntryKind {
     }
 }
 
+/// The reason of a `changed` entry that gave a hold a line it did not have.
+pub const LINE_ADDED: &str = "line added";
+
 /// One movement. The engine numbers entries when it records them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {

@@ -20,7 +20,7 @@ mod text;
 mod time;
 
 pub use command::{Command, HoldRequest, SetStock};
-pub use entry::{Counters, Entry, EntryKind, fold};
+pub use entry::{Counters, Entry, EntryKind, LINE_ADDED, fold};
 pub use hold::{Hold, HoldStatus, Line, Lines, LinesError, MAX_LINES};
 pub use id::HoldId;
 pub use inventory::{Changes, Inventory, Key, Mark, Policy};

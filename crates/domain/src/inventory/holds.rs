@@ -3,7 +3,8 @@
 use super::book::Slot;
 use super::{About, Inventory, Mark, Tracked};
 use crate::{
-    CustomerId, EntryKind, Hold, HoldId, HoldRequest, HoldStatus, Lines, Outcome, Refusal, Short, Sku, Stock, Time, Ttl,
+    CustomerId, EntryKind, Hold, HoldId, HoldRequest, HoldStatus, LINE_ADDED, Lines, Outcome, Refusal, Short, Sku,
+    Stock, Time, Ttl,
 };
 
 /// What moving one line of a hold is called, and which way its units go.
@@ -102,8 +103,8 @@ impl Inventory {
                 debug_assert!(done.is_some(), "checked before");
             }
             let moved = (-more, more, 0);
-            let about =
-                About { sku: Some(sku), moved, hold: Some(hold.id), order: Some(&hold.order_id), ..About::default() };
+            let reason = (before == 0).then_some(LINE_ADDED);
+            let about = About { sku: Some(sku), moved, hold: Some(hold.id), order: Some(&hold.order_id), reason };
             self.record(EntryKind::Changed, now, about);
         }
         if let Some(changed) = self.touch_hold(slot) {

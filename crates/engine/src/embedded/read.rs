@@ -6,7 +6,8 @@ use super::failure::{Failure, corrupt};
 use super::load::{self, all, one};
 use super::{index, rows};
 use crate::{HoldFilter, LedgerFilter, NumberedEntry, OrderView, Page};
-use holdfast_domain::{Hold, HoldId, HoldStatus, Job, OrderId, Payment, Time};
+use hashbrown::HashSet;
+use holdfast_domain::{Entry, EntryKind, Hold, HoldId, HoldStatus, Job, OrderId, Payment, Sku, Time};
 use rusqlite::{Connection, params};
 
 /// Rows looked at for one page at the most.
@@ -23,19 +24,41 @@ pub(super) fn order(db: &Connection, id: &OrderId) -> Result<Option<OrderView>, 
     Ok(Some(OrderView { order, payment }))
 }
 
+/// Which entries a list is about.
+#[derive(Clone, Copy)]
+enum About<'a> {
+    All,
+    Sku(&'a Sku),
+    Order(&'a OrderId),
+}
+
+impl<'a> About<'a> {
+    /// The narrower of the two conditions, which the index can find.
+    fn of(sku: Option<&'a Sku>, order: Option<&'a OrderId>) -> Self {
+        match (order, sku) {
+            (Some(order), _) => Self::Order(order),
+            (None, Some(sku)) => Self::Sku(sku),
+            (None, None) => Self::All,
+        }
+    }
+
+    fn key(self) -> Option<i64> {
+        match self {
+            Self::All => None,
+            Self::Sku(sku) => Some(index::sku_key(sku)),
+            Self::Order(order) => Some(index::order_key(order)),
+        }
+    }
+}
+
 pub(super) fn ledger(db: &Connection, filter: &LedgerFilter, limit: usize) -> Result<Page<NumberedEntry>, Failure> {
     let after = i64::try_from(filter.after).unwrap_or(i64::MAX);
-    let key = match (&filter.order_id, &filter.sku) {
-        (Some(order), _) => Some(index::order_key(order)),
-        (None, Some(sku)) => Some(index::sku_key(sku)),
-        (None, None) => None,
-    };
-    let matches = |e: &holdfast_domain::Entry| {
+    let matches = |e: &Entry| {
         filter.sku.as_ref().is_none_or(|sku| e.sku.as_ref() == Some(sku))
             && filter.order_id.as_ref().is_none_or(|order| e.order.as_ref() == Some(order))
     };
     let mut items = Vec::new();
-    let next = walk(db, key, after, |_, entry| {
+    let next = walk(db, About::of(filter.sku.as_ref(), filter.order_id.as_ref()), after, |entry| {
         if matches(&entry.entry) {
             items.push(entry);
         }
@@ -44,48 +67,49 @@ pub(super) fn ledger(db: &Connection, filter: &LedgerFilter, limit: usize) -> Re
     Ok(Page { items, next: next.map(|seq| seq.to_string()) })
 }
 
-/// Visits entries numbered above `after` that may concern the key, in order, until told to stop or the pass is long
+/// Visits entries numbered above `after` that may be asked for, in order, until told to stop or the pass is long
 /// enough; where to go on, if anything may be left.
 fn walk(
     db: &Connection,
-    key: Option<i64>,
+    about: About<'_>,
     after: i64,
-    mut visit: impl FnMut(&Connection, NumberedEntry) -> Result<bool, Failure>,
+    mut visit: impl FnMut(NumberedEntry) -> Result<bool, Failure>,
 ) -> Result<Option<i64>, Failure> {
     let mut last = after;
-    let mut left = PASS;
-    if let Some(key) = key.filter(|_| has_index(db)) {
+    if let Some(key) = about.key().filter(|_| has_index(db)) {
         let done = index::indexed_to(db)?;
         let by_seq = format!("SELECT {} FROM ledger WHERE seq = ?1", rows::ENTRY);
-        let mut statement = db
-            .prepare_cached("SELECT seq FROM derived.ledger_index WHERE key = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3")?;
+        let found = "SELECT seq FROM derived.ledger_index WHERE key = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+        let mut statement = db.prepare_cached(found)?;
         let mut found = statement.query(params![key, after, PASS as i64])?;
+        let mut looked = 0;
         while let Some(row) = found.next()? {
             last = row.get(0)?;
-            left -= 1;
+            looked += 1;
             if let Some((seq, entry)) = one(db, &by_seq, [last], rows::entry)?
-                && !visit(db, NumberedEntry { seq, entry })?
+                && !visit(NumberedEntry { seq, entry })?
             {
                 return Ok(Some(last));
             }
         }
-        if left == 0 {
+        if looked == PASS {
             return Ok(Some(last));
         }
         last = last.max(done);
     }
-    // The tail is as long as the engine is busy; it is read whole, since looking at a row costs little here.
-    let sql = format!("SELECT {} FROM ledger WHERE seq > ?1 ORDER BY seq", rows::ENTRY);
-    let keyed = format!(
-        "SELECT {} FROM ledger WHERE seq > ?1 AND (sku IS NOT NULL OR order_id IS NOT NULL) ORDER BY seq",
-        rows::ENTRY
-    );
-    let mut statement = db.prepare_cached(if key.is_some() { &keyed } else { &sql })?;
-    let mut found = statement.query([last])?;
+    // The tail that is not indexed yet: SQLite passes over what does not match without handing it out.
+    let (condition, value) = match about {
+        About::All => ("?2 IS NULL", None),
+        About::Sku(sku) => ("sku = ?2", Some(sku.as_str())),
+        About::Order(order) => ("order_id = ?2", Some(order.as_str())),
+    };
+    let sql = format!("SELECT {} FROM ledger WHERE seq > ?1 AND {condition} ORDER BY seq", rows::ENTRY);
+    let mut statement = db.prepare_cached(&sql)?;
+    let mut found = statement.query(params![last, value])?;
     while let Some(row) = found.next()? {
         let (seq, entry) = rows::entry(row)?;
         last = i64::try_from(seq).unwrap_or(i64::MAX);
-        if !visit(db, NumberedEntry { seq, entry })? {
+        if !visit(NumberedEntry { seq, entry })? {
             return Ok(Some(last));
         }
     }
@@ -97,45 +121,39 @@ fn has_index(db: &Connection) -> bool {
 }
 
 pub(super) fn holds(db: &Connection, filter: &HoldFilter, limit: usize, now: Time) -> Result<Page<Hold>, Failure> {
-    let key = match (&filter.order_id, &filter.sku) {
-        (Some(order), _) => index::order_key(order),
-        (None, Some(sku)) => index::sku_key(sku),
-        (None, None) => return all_holds(db, filter, limit, now),
-    };
-    let mut items = Vec::new();
-    let next = walk(db, Some(key), cursor(filter.after.as_deref()), |db, numbered| {
-        let entry = &numbered.entry;
-        let introduces = match (entry.kind, entry.hold) {
-            (holdfast_domain::EntryKind::Held, Some(hold)) => Some(hold),
-            (holdfast_domain::EntryKind::Changed, Some(hold)) if entry.held > 0 => Some(hold),
-            _ => None,
-        };
-        if let Some(id) = introduces
-            && is_first(db, id, &numbered, filter)?
+    let about = About::of(filter.sku.as_ref(), filter.order_id.as_ref());
+    if matches!(about, About::All) {
+        return all_holds(db, filter, limit, now);
+    }
+    let (mut items, mut seen) = (Vec::new(), HashSet::new());
+    let next = walk(db, about, cursor(filter.after.as_deref()), |entry| {
+        if let Some(id) = introduced(db, about, &entry)?
+            && seen.insert(id)
             && let Some(hold) = load::hold(db, id)?
             && is_asked(&hold, filter, now)
         {
             items.push(hold);
         }
-        Ok(items.len() < limit)
+        Ok(items.len() < limit && seen.len() < PASS)
     })?;
     Ok(Page { items, next: next.map(|seq| seq.to_string()) })
 }
 
-/// Whether no earlier entry introduced the hold to this list: a cart has an entry a line, and a line may come and go.
-fn is_first(db: &Connection, id: HoldId, at: &NumberedEntry, filter: &HoldFilter) -> Result<bool, Failure> {
-    let Some(order) = &at.entry.order else { return Ok(false) };
-    let mut first = None;
-    walk(db, Some(index::order_key(order)), 0, |_, earlier| {
-        let entry = &earlier.entry;
-        let same_list = filter.sku.is_none() || entry.sku == filter.sku;
-        let introduces = matches!(entry.kind, holdfast_domain::EntryKind::Held | holdfast_domain::EntryKind::Changed);
-        if entry.hold == Some(id) && same_list && introduces && entry.held > 0 {
-            first = Some(earlier.seq);
+/// The hold that enters the list with this entry. A SKU's list: the entry that first gave the hold a line of it. An
+/// order's list: the hold's first entry, which is the one that does not follow another of the same making.
+fn introduced(db: &Connection, about: About<'_>, at: &NumberedEntry) -> Result<Option<HoldId>, Failure> {
+    let Some(id) = at.entry.hold else { return Ok(None) };
+    let is_sku = matches!(about, About::Sku(_));
+    let introduces = match at.entry.kind {
+        EntryKind::Held if is_sku => true,
+        EntryKind::Held => {
+            let before = "SELECT 1 FROM ledger WHERE seq = ?1 - 1 AND kind = 'held' AND hold = ?2";
+            one(db, before, params![i64::try_from(at.seq).unwrap_or(0), id.to_string()], |_| Ok(()))?.is_none()
         }
-        Ok(first.is_none() && earlier.seq < at.seq)
-    })?;
-    Ok(first == Some(at.seq))
+        EntryKind::Changed => is_sku && at.entry.reason.as_deref() == Some(holdfast_domain::LINE_ADDED),
+        _ => false,
+    };
+    Ok(introduces.then_some(id))
 }
 
 fn is_asked(hold: &Hold, filter: &HoldFilter, now: Time) -> bool {

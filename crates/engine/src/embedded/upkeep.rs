@@ -15,7 +15,7 @@ const LOG_PAGES: i64 = 4_096;
 /// Pages that the writer itself may be asked to copy: a few milliseconds' worth.
 const PAGES_LEFT: i64 = 1_000;
 /// Ledger entries that may wait for the index while the engine is busy.
-const TAIL: i64 = 500_000;
+const TAIL: i64 = 200_000;
 
 /// The running thread. Dropping it ends the thread.
 pub(super) struct Upkeep {

@@ -154,7 +154,7 @@ fn start_log(args: &Args) -> Result<(), Failure> {
         .map_err(|e| format!("--log {:?}: {e}; try --log info or --log holdfast_server=debug", args.log))?;
     let is_terminal = std::io::stderr().is_terminal();
     let format = args.log_format.unwrap_or(if is_terminal { LogFormat::Text } else { LogFormat::Json });
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).log_internal_errors(false);
     match format {
         LogFormat::Text => log.with_target(false).with_ansi(is_terminal).init(),
         LogFormat::Json => log.json().flatten_event(true).init(),

@@ -89,6 +89,11 @@ impl Lanes {
         Ok(wait(answered))
     }
 
+    /// Whether the loop behind the lane has ended: nothing will be answered any more.
+    pub fn is_closed(&self) -> bool {
+        self.lane.is_closed()
+    }
+
     /// Requests that wait in the lane now.
     pub fn waiting(&self) -> usize {
         self.depth - self.lane.capacity()

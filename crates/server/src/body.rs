@@ -155,10 +155,33 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for StrictQuery<T>
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let query = parts.uri.query().unwrap_or_default();
+        if !is_utf8_when_decoded(query) {
+            return Err(Problem::new("invalid_request", "the query is not UTF-8"));
+        }
         serde_urlencoded::from_str(query)
             .map(Self)
             .map_err(|e| Problem::new("invalid_request", format!("in the query: {e}")))
     }
+}
+
+/// The decoder of queries puts a replacement for bytes that are not UTF-8, and so would look for another name.
+fn is_utf8_when_decoded(query: &str) -> bool {
+    let mut bytes = Vec::with_capacity(query.len());
+    let mut rest = query.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let hex = after.get(..2).filter(|_| *first == b'%').and_then(|two| std::str::from_utf8(two).ok());
+        match hex.and_then(|two| u8::from_str_radix(two, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    std::str::from_utf8(&bytes).is_ok()
 }
 
 /// Collects everything that is wrong with a request before it is refused.

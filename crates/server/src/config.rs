@@ -85,7 +85,13 @@ impl ApiKey {
             }
             Ok(Self::new(name, role, key))
         };
-        text.split(',').filter(|p| !p.trim().is_empty()).enumerate().map(parse).collect()
+        let keys: Vec<Self> =
+            text.split(',').filter(|p| !p.trim().is_empty()).enumerate().map(parse).collect::<Result<_, _>>()?;
+        // Somebody who sets this wants a closed door.
+        if keys.is_empty() && !text.is_empty() {
+            return Err(ConfigError("the API keys are set, but there is no key among them".into()));
+        }
+        Ok(keys)
     }
 }
 
@@ -236,7 +242,7 @@ impl Config {
         )?;
         is_range("lane_depth", (1..=1_000_000).contains(&self.lanes.depth), "from 1 to 1000000")?;
         is_range("max_batch", (1..=100_000).contains(&self.lanes.max_batch), "from 1 to 100000")?;
-        is_range("max_connections", self.max_connections >= 1, "at least 1")
+        is_range("max_connections", (1..=1_000_000).contains(&self.max_connections), "from 1 to 1000000")
     }
 }
 
@@ -258,6 +264,7 @@ mod tests {
         let error = ApiKey::parse_list("shop:boss:0123456789abcdef").unwrap_err().0;
         assert!(!error.contains("0123456789abcdef") && error.contains("role"), "{error}");
         assert!(ApiKey::parse_list("shop:admin:short").is_err());
+        assert!(ApiKey::parse_list(",").is_err(), "a door that was meant to be closed");
     }
 
     #[test]

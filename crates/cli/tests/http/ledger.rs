@@ -142,3 +142,28 @@ fn payments_and_refunds_are_empty_lists_with_strict_queries() {
         Call::new("POST", &format!("/v1/{list}")).to(&server).refused(405, "method_not_allowed");
     }
 }
+
+#[test]
+fn a_query_that_is_not_utf8_is_refused_and_not_read_as_another_name() {
+    let server = Server::fresh();
+    server.stock("A", 1);
+    for query in ["/v1/ledger?sku=%FF", "/v1/holds?order_id=%C3%28", "/v1/stock?after=a%80"] {
+        server.get(query).refused(422, "invalid_request");
+    }
+    server.get("/v1/ledger?sku=%C3%89&order_id=100%25").is(200);
+}
+
+#[test]
+fn half_a_quoted_key_is_no_key() {
+    let server = Server::fresh();
+    server.stock("A", 1);
+    let adjust = |key: &str| {
+        let call = Call::new("POST", "/v1/stock/A/adjust").header("Idempotency-Key", key);
+        call.json(&json!({"delta": 1})).to(&server)
+    };
+    for key in ["\"", "\"a", "a\"", "\"a\"b\""] {
+        adjust(key).refused(422, "invalid_request");
+    }
+    assert_eq!(adjust("\"a\"").is(200)["available"], 2);
+    assert_eq!(adjust("a").is(200)["available"], 2, "quoted or bare, it is the same key");
+}

@@ -33,6 +33,12 @@ pub(super) fn indexed_to(index: &Connection) -> Result<i64, Failure> {
     Ok(one(index, "SELECT indexed_to FROM progress", [], |row| Ok(row.get(0)?))?.unwrap_or(0))
 }
 
+/// Whether the index covers entries that the ledger does not have.
+pub(super) fn is_ahead(index: &Connection, store: &Connection) -> Result<bool, Failure> {
+    let last: i64 = one(store, "SELECT coalesce(max(seq), 0) FROM ledger", [], |row| Ok(row.get(0)?))?.unwrap_or(0);
+    Ok(indexed_to(index)? > last)
+}
+
 /// One bounded pass; true when entries are left. An index that is ahead of the ledger is emptied first.
 pub(super) fn advance_once(index: &mut Connection, store: &Connection) -> Result<bool, Failure> {
     let last: i64 = one(store, "SELECT coalesce(max(seq), 0) FROM ledger", [], |row| Ok(row.get(0)?))?.unwrap_or(0);

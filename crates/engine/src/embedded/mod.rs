@@ -32,6 +32,7 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use store::Folder;
 use upkeep::Upkeep;
 use writer::{Decided, Writer};
@@ -75,6 +76,8 @@ struct Core {
     readers: Mutex<Vec<Connection>>,
     fold: Mutex<audit::Fold>,
     problem: Mutex<Option<String>>,
+    /// A reader met a broken file: the upkeep throws the index away, which may be the one.
+    suspects_index: AtomicBool,
 }
 
 impl Embedded {
@@ -93,9 +96,14 @@ impl Embedded {
     pub fn open_with(dir: impl AsRef<Path>, policy: Policy) -> Result<Self, Failure> {
         let folder = Folder::lock(dir.as_ref())?;
         // Readers look for the index when they connect, so it has to be there before them.
-        drop(folder.index()?);
+        let index = folder.index()?;
         let db = folder.writer()?;
         let clock = Clock::start(read::last_time(&db)?);
+        if index::is_ahead(&index, &db)? {
+            drop(index);
+            folder.discard_index(&"it knows entries that the ledger does not have: an older store was put in place, or entries were lost");
+            drop(folder.index()?);
+        }
         let core = Arc::new(Core {
             clock,
             folder,
@@ -105,6 +113,7 @@ impl Embedded {
             readers: Mutex::default(),
             fold: Mutex::default(),
             problem: Mutex::default(),
+            suspects_index: AtomicBool::new(false),
         });
         core.writer.lock().open(&core, db)?;
         Ok(Self { _upkeep: Upkeep::start(&core)?, core })
@@ -164,6 +173,11 @@ impl Core {
             None => self.folder.reader()?,
         };
         let result = read(&connection);
+        if let Err(Failure::Sqlite(error)) = &result
+            && store::is_broken(error)
+        {
+            self.suspects_index.store(true, Ordering::Relaxed);
+        }
         let mut readers = self.readers.lock();
         if result.is_ok() && readers.len() < READERS_KEPT {
             readers.push(connection);

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -64,13 +64,20 @@ impl Folder {
     pub(super) fn index(&self) -> Result<Connection, Failure> {
         match self.open_index() {
             Ok(connection) => Ok(connection),
-            Err(error) => {
-                tracing::warn!(%error, "the ledger index is unreadable and is built anew");
-                for ending in ["", "-wal", "-shm"] {
-                    let _ = std::fs::remove_file(self.path.join(format!("{INDEX}{ending}")));
-                }
+            Err(Failure::Sqlite(error)) if is_broken(&error) => {
+                self.discard_index(&error);
                 self.open_index()
             }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Throws the derived index away, to be built anew.
+    pub(super) fn discard_index(&self, why: &dyn std::fmt::Display) {
+        tracing::warn!(%why, "the ledger index is thrown away and built anew");
+        for ending in ["", "-wal", "-shm"] {
+            // A file that is not there needs no removing; one that cannot be removed is met again when it is opened.
+            let _ = std::fs::remove_file(self.path.join(format!("{INDEX}{ending}")));
         }
     }
 
@@ -101,6 +108,11 @@ pub(super) fn reader(folder: &Path) -> Result<Connection, Failure> {
     }
     check_version(&connection)?;
     Ok(connection)
+}
+
+/// Whether the file itself is at fault.
+pub(super) fn is_broken(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
 fn settings(connection: &Connection) -> Result<(), Failure> {

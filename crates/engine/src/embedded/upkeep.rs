@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::{Core, index};
 use rusqlite::Connection;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -67,6 +68,11 @@ fn run(core: &Weak<Core>, stopped: &Receiver<()>) {
 impl Chores {
     fn round(&mut self, core: &Core, stopped: &Receiver<()>) -> Result<(), Failure> {
         self.rounds += 1;
+        if core.suspects_index.swap(false, Ordering::Relaxed) {
+            self.index = None;
+            core.readers.lock().clear();
+            core.folder.discard_index(&"a broken file was met");
+        }
         self.checkpoint_once(core)?;
         self.index_once(core, stopped)?;
         if self.rounds.is_multiple_of(20) {

@@ -85,7 +85,7 @@ impl Writer {
             if since.elapsed() < RETRY {
                 return Err(EngineError::Unavailable(why.clone()));
             }
-            match core.folder.writer().and_then(prove_writable).and_then(|db| self.open(core, db)) {
+            match core.folder.writer().and_then(|db| prove_writable(db, core)).and_then(|db| self.open(core, db)) {
                 Ok(()) => tracing::info!("the store is read again after a failure"),
                 Err(failure) => {
                     self.state = State::Failed { since: monotonic(), why: failure.to_string() };
@@ -122,7 +122,10 @@ impl Ready {
         inventory.settle_down();
         let (last_hold, seq) = read::last_numbers(&db)?;
         let waiting = load::waiting_count(&db)?;
-        core.durable.reset(core.folder.log()?);
+        // What a process before this one wrote but did not sync is told from now on, so it has to be on disk.
+        let log = core.folder.log()?;
+        log.sync_data().map_err(|e| Failure::Io(format!("the log could not be synced: {e}")))?;
+        core.durable.reset(log);
         Ok(Self { inventory, ids: HoldIds::after(last_hold), seq, waiting, db, wanted: Vec::new() })
     }
 
@@ -183,12 +186,14 @@ impl Ready {
     }
 }
 
-/// Empties the log into the store and writes a little: what could not be synced before is on disk after this, and a
-/// store that can only be read is found out.
-fn prove_writable(db: Connection) -> Result<Connection, Failure> {
-    let busy: i64 = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-    if busy != 0 {
-        return Err(Failure::Io("the log is still being read".into()));
+/// Writes a little: a store that can only be read is found out. After a sync that failed, the log is emptied into the
+/// store before that, since what it lost on its way to the disk cannot be told.
+fn prove_writable(db: Connection, core: &Core) -> Result<Connection, Failure> {
+    if core.durable.failure().is_some() {
+        let busy: i64 = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if busy != 0 {
+            return Err(Failure::Io("the log is still being read; end long reads of the store".into()));
+        }
     }
     db.execute("UPDATE meta SET value = value WHERE name = 'low_water'", [])?;
     Ok(db)

@@ -28,6 +28,9 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<Ref>, Proble
     let bad = |why: &str| Problem::new("invalid_request", format!("Idempotency-Key {why}"));
     let text = value.to_str().map_err(|_| bad("must be printable ASCII"))?.trim();
     let text = text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text);
+    if text.contains('"') {
+        return Err(bad("must be a token, or a string in double quotes"));
+    }
     Ref::new(text).map(Some).map_err(|e| bad(&e.to_string()))
 }
 

@@ -17,7 +17,8 @@ pub(super) async fn healthz() -> Response<Body> {
 #[utoipa::path(get, path = "/readyz", responses((status = 200, description = "Ready"), (status = 503, description = "The reason why not")))]
 pub(super) async fn readyz(State(app): State<Shared>) -> Response<Body> {
     let stopping = app.stopping.load(Ordering::Relaxed).then_some("stopping");
-    let failed = app.engine.health().await.problem.map(|_| "engine_unavailable");
+    let is_failing = app.engine.health().await.problem.is_some() || app.lanes.is_closed();
+    let failed = is_failing.then_some("engine_unavailable");
     match stopping.or(failed) {
         None => json(200, &json!({"status": "ready"})),
         Some(reason) => json(503, &json!({"status": "not_ready", "reason": reason})),

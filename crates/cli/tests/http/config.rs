@@ -89,7 +89,8 @@ fn what_the_file_may_not_say() {
         ("max_hold_lifetime = 3599\n", ["max_hold_lifetime", "at least max_hold_ttl"]),
         ("lane_depth = 0\n", ["lane_depth", "from 1"]),
         ("max_batch = 0\n", ["max_batch", "from 1"]),
-        ("max_connections = 0\n", ["max_connections", "at least 1"]),
+        ("max_connections = 0\n", ["max_connections", "from 1 to 1000000"]),
+        ("max_connections = 2305843009213693952\n", ["max_connections", "from 1 to 1000000"]),
     ] {
         let file = with_file(&folder, text);
         let (code, log) =

@@ -1,6 +1,6 @@
 //! The derived index may be behind the ledger, never ahead of it: then it is thrown away and built anew at the start.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use holdfast_engine::domain::{Command, Policy, SetStock, Sku, Total};
 use holdfast_engine::{Engine, LedgerFilter, Now, embedded::Embedded};

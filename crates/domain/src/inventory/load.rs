@@ -1,11 +1,10 @@
 //! What a command needs to know before it can be decided, and how an engine hands it in.
 
-use super::{Inventory, Map, Mark, Tracked};
+use super::{Inventory, Mark, Tracked};
 use crate::{
     Command, CustomerId, Hold, HoldId, HoldStatus, Job, JobKind, Line, OrderFile, OrderId, OrderRef, Payment,
     PaymentFact, PaymentKey, Ref, Sku, Stock,
 };
-use std::hash::Hash;
 
 /// Something that an engine can look up.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,10 +27,6 @@ pub enum Key {
     Receipt(Ref),
     /// Some payments with status unmatched, oldest first; see [`Inventory::put_stale`].
     Stale,
-}
-
-fn has<V>(map: &Map<impl Hash + Eq, V>) -> bool {
-    !map.is_empty()
 }
 
 impl Inventory {
@@ -95,7 +90,7 @@ impl Inventory {
     }
 
     fn want_order(&self, order: &OrderId, out: &mut Vec<Key>) {
-        match self.orders.get(order).filter(|_| has(&self.orders)) {
+        match self.orders.get(order) {
             None => self.want_unless(false, Key::Order(order.clone()), out),
             Some(file) => {
                 for key in &file.value.waiting {

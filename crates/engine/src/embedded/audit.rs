@@ -4,7 +4,7 @@
 //! it is folded afterwards in bounded steps, and the fold is kept: the next audit reads only what came since.
 
 use super::failure::Failure;
-use super::load::{all, one};
+use super::load::{all, last_entry};
 use crate::{AuditReport, Drift};
 use holdfast_domain::{Counters, Time};
 use rusqlite::{Connection, params};
@@ -54,36 +54,35 @@ struct Cut {
 
 fn cut(db: &Connection) -> Result<Cut, Failure> {
     let snapshot = db.unchecked_transaction()?;
-    let last = one(&snapshot, "SELECT coalesce(max(seq), 0) FROM ledger", [], |row| Ok(row.get(0)?))?.unwrap_or(0);
+    let last = last_entry(&snapshot)?;
     let counters =
         all(&snapshot, "SELECT sku, available, held, sold FROM stock", [], sku_and_sums)?.into_iter().collect();
     let held =
         "SELECT lines FROM holds WHERE n >= (SELECT value FROM meta WHERE name = 'low_water') AND status = 'held'";
-    let held = units(&snapshot, held, |parts| parts.first().copied())?;
-    let sold = units(&snapshot, "SELECT lines FROM orders", |parts| Some(parts.first()? - parts.get(1)?))?;
+    let held = units(&snapshot, held, 1)?;
+    let sold = units(&snapshot, "SELECT lines FROM orders", 2)?;
     snapshot.commit()?;
     Ok(Cut { last, counters, held, sold })
 }
 
-/// Adds up the lines of many rows by SKU; `count` makes a number of the numbers before the SKU.
-fn units(db: &Connection, sql: &str, count: fn(&[i64]) -> Option<i64>) -> Result<BTreeMap<String, i64>, Failure> {
+/// Adds up the lines of many rows by SKU. A line has so many numbers before its SKU: the units, then what is taken off.
+fn units(db: &Connection, sql: &str, numbers: usize) -> Result<BTreeMap<String, i64>, Failure> {
     let mut sums: BTreeMap<String, i64> = BTreeMap::new();
     let mut statement = db.prepare(sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         for line in row.get_ref(0)?.as_str().map_err(super::failure::corrupt)?.split('\n') {
-            let mut numbers = Vec::with_capacity(2);
-            let mut rest = line;
-            let wanted = if sql.contains("FROM orders") { 2 } else { 1 };
-            while numbers.len() < wanted {
+            let (mut rest, mut count) = (line, 0);
+            for place in 0..numbers {
                 let (number, after) = rest.split_once(' ').unwrap_or((rest, ""));
-                numbers.push(number.parse().map_err(super::failure::corrupt)?);
+                let number: i64 = number.parse().map_err(super::failure::corrupt)?;
+                count += if place == 0 { number } else { -number };
                 rest = after;
             }
             match sums.get_mut(rest) {
-                Some(sum) => *sum += count(&numbers).unwrap_or(0),
+                Some(sum) => *sum += count,
                 None => {
-                    sums.insert(rest.to_owned(), count(&numbers).unwrap_or(0));
+                    sums.insert(rest.to_owned(), count);
                 }
             }
         }

@@ -5,7 +5,7 @@
 //! the unindexed tail has grown long. Readers look into the index, then read the tail.
 
 use super::failure::Failure;
-use super::load::{all, one};
+use super::load::{all, last_entry, one};
 use holdfast_domain::{OrderId, Sku};
 use rusqlite::{Connection, params};
 
@@ -35,13 +35,12 @@ pub(super) fn indexed_to(index: &Connection) -> Result<i64, Failure> {
 
 /// Whether the index covers entries that the ledger does not have.
 pub(super) fn is_ahead(index: &Connection, store: &Connection) -> Result<bool, Failure> {
-    let last: i64 = one(store, "SELECT coalesce(max(seq), 0) FROM ledger", [], |row| Ok(row.get(0)?))?.unwrap_or(0);
-    Ok(indexed_to(index)? > last)
+    Ok(indexed_to(index)? > last_entry(store)?)
 }
 
 /// One bounded pass; true when entries are left. An index that is ahead of the ledger is emptied first.
 pub(super) fn advance_once(index: &mut Connection, store: &Connection) -> Result<bool, Failure> {
-    let last: i64 = one(store, "SELECT coalesce(max(seq), 0) FROM ledger", [], |row| Ok(row.get(0)?))?.unwrap_or(0);
+    let last = last_entry(store)?;
     let mut done = indexed_to(index)?;
     if done > last {
         index.execute_batch("DELETE FROM ledger_index; UPDATE progress SET indexed_to = 0")?;

@@ -4,6 +4,7 @@ use super::failure::{Failure, corrupt};
 use super::rows;
 use holdfast_domain::{
     CustomerId, Hold, HoldId, Inventory, Job, Key, Order, OrderFile, OrderId, Payment, PaymentKey, Policy, Ref, Sku,
+    Stock,
 };
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 use std::sync::LazyLock;
@@ -39,11 +40,12 @@ pub(super) fn all<T>(
     Ok(found)
 }
 
-/// Everything that claims units: every SKU, and every hold with status held.
-pub(super) fn inventory(db: &Connection, policy: Policy, seed: u64) -> Result<Inventory, Failure> {
+/// Everything that claims units: every SKU, and every hold with status held. The SKUs are told once more beside it.
+pub(super) fn inventory(db: &Connection, policy: Policy, seed: u64) -> Result<(Inventory, Vec<Stock>), Failure> {
     let mut inventory = Inventory::whole(policy, seed);
-    for stock in all(db, &format!("SELECT {} FROM stock", rows::STOCK), [], rows::stock)? {
-        inventory.put_stock(stock);
+    let stocks = all(db, &format!("SELECT {} FROM stock", rows::STOCK), [], rows::stock)?;
+    for stock in &stocks {
+        inventory.put_stock(stock.clone());
     }
     let sql = format!(
         "SELECT {} FROM holds h WHERE n >= (SELECT value FROM meta WHERE name = 'low_water') AND status = 'held'",
@@ -54,7 +56,12 @@ pub(super) fn inventory(db: &Connection, policy: Policy, seed: u64) -> Result<In
     while let Some(row) = held.next()? {
         inventory.put_hold(rows::hold(row)?);
     }
-    Ok(inventory)
+    Ok((inventory, stocks))
+}
+
+/// The number of the last ledger entry; 0 when there is none.
+pub(super) fn last_entry(db: &Connection) -> Result<i64, Failure> {
+    Ok(one(db, "SELECT coalesce(max(seq), 0) FROM ledger", [], |row| Ok(row.get(0)?))?.unwrap_or(0))
 }
 
 /// How many payments wait for their hold to appear.

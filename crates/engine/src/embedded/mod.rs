@@ -1,8 +1,8 @@
 //! The embedded engine: one writer, an [`Inventory`] in memory, and one SQLite transaction a batch.
 //!
-//! What a batch decides is synced to disk before anybody hears of it; the next batch is decided meanwhile. When the disk fails, the
-//! batch is answered with an error and the inventory is read anew from what is stored, so that memory never believes
-//! more than the disk.
+//! What a batch decides is synced to disk before anybody hears of it; a large next batch is decided meanwhile. When the
+//! disk fails, the batch is answered with an error and the inventory is read anew from what is stored, so that memory
+//! never believes more than the disk.
 
 mod audit;
 mod board;

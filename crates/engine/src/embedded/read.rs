@@ -224,6 +224,6 @@ pub(super) fn last_time(db: &Connection) -> Result<Time, Failure> {
 /// The greatest numbers in use: of holds, and of ledger entries.
 pub(super) fn last_numbers(db: &Connection) -> Result<(u64, i64), Failure> {
     let hold: i64 = one(db, "SELECT coalesce(max(n), 0) FROM holds", [], |row| Ok(row.get(0)?))?.unwrap_or(0);
-    let entry: i64 = one(db, "SELECT coalesce(max(seq), 0) FROM ledger", [], |row| Ok(row.get(0)?))?.unwrap_or(0);
+    let entry = load::last_entry(db)?;
     Ok((u64::try_from(hold).map_err(corrupt)?, entry))
 }

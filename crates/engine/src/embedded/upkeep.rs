@@ -1,7 +1,7 @@
 //! The engine's own chores, each a bounded pass on a thread beside the writer: checkpoints, the index, the low mark.
 
 use super::failure::Failure;
-use super::{Core, index};
+use super::{Core, index, load};
 use rusqlite::Connection;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,8 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(50);
-/// A write-ahead log of more pages than this (16 MiB) is copied into the store. Syncing what was copied holds up the
-/// syncing of batches, the longer the more there is: four times this doubled the 99th percentile under load.
+/// A write-ahead log of more pages than this (16 MiB) is copied into the store.
 const LOG_PAGES: i64 = 4_096;
 /// Pages that the writer itself may be asked to copy: a few milliseconds' worth.
 const PAGES_LEFT: i64 = 1_000;
@@ -107,9 +106,7 @@ impl Chores {
             None => core.folder.index()?,
         };
         loop {
-            let last = core.with_reader(|store| {
-                Ok(store.query_row("SELECT coalesce(max(seq), 0) FROM ledger", [], |row| row.get::<_, i64>(0))?)
-            })?;
+            let last = core.with_reader(load::last_entry)?;
             let is_idle = last == std::mem::replace(&mut self.last_seq, last);
             let is_long = last - index::indexed_to(&db)? > TAIL;
             if !is_idle && !is_long {

@@ -3,11 +3,10 @@
 use super::Core;
 use super::board::Posting;
 use super::failure::Failure;
-use super::load::all;
-use super::{load, read, rows, write};
+use super::{load, read, write};
 use crate::clock::{HoldIds, monotonic};
 use crate::{Answer, EngineError};
-use holdfast_domain::{Command, Inventory, Key, Policy, Stock, Time};
+use holdfast_domain::{Command, Inventory, Key, Policy, Time};
 use rusqlite::Connection;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -59,7 +58,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Decides the batch and makes it durable.
+    /// Decides the batch and writes it; syncing is for later.
     pub(super) fn apply(&mut self, batch: Vec<Command>, now: Time, core: &Core) -> Result<Decided, EngineError> {
         // What was decided at one moment is never undone by an earlier one.
         self.last_time = self.last_time.max(now);
@@ -116,8 +115,7 @@ impl Writer {
 
 impl Ready {
     fn open(core: &Core, db: Connection, policy: &Policy, seed: u64) -> Result<Self, Failure> {
-        let mut inventory = load::inventory(&db, policy.clone(), seed)?;
-        let stocks: Vec<Stock> = all(&db, &format!("SELECT {} FROM stock", rows::STOCK), [], rows::stock)?;
+        let (mut inventory, stocks) = load::inventory(&db, policy.clone(), seed)?;
         core.board.rebuild(&inventory, &stocks);
         inventory.settle_down();
         let (last_hold, seq) = read::last_numbers(&db)?;
@@ -166,7 +164,7 @@ impl Ready {
         }
     }
 
-    /// Writes what the batch changed and commits; syncing is for later. After an error the connection is dropped, and with it whatever was
+    /// Writes what the batch changed and commits. After an error the connection is dropped, and with it whatever was
     /// written but not committed.
     fn write(&mut self) -> Result<(), EngineError> {
         let mut seq = self.seq;

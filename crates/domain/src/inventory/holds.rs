@@ -1,7 +1,8 @@
 //! The rules for holds: make, change, extend, release, expire.
 
 use super::book::Slot;
-use super::{About, Inventory, Mark, Tracked};
+use super::shelf::Rest;
+use super::{About, Inventory, Key, Mark, Tracked};
 use crate::{
     CustomerId, EntryKind, Hold, HoldId, HoldRequest, HoldStatus, LINE_ADDED, Lines, Outcome, Refusal, Short, Sku,
     Stock, Time, Ttl,
@@ -87,7 +88,7 @@ impl Inventory {
         if *lines == hold.lines {
             return;
         }
-        self.remove_dues(slot, hold);
+        self.remove_dues(hold);
         self.book.unindex_customer(slot);
         let mut skus: Vec<&Sku> = hold.lines.iter().chain(lines).map(|l| &l.sku).collect();
         skus.sort();
@@ -109,7 +110,7 @@ impl Inventory {
         }
         if let Some(changed) = self.touch_hold(slot) {
             changed.lines = lines.clone();
-            self.add_dues(slot, lines, hold.expires_at, true);
+            self.add_dues(hold.id, lines, hold.expires_at, true);
         }
         self.book.index_customer(slot);
     }
@@ -123,11 +124,11 @@ impl Inventory {
         if until <= hold.expires_at {
             return Ok(Outcome::Hold(hold));
         }
-        self.remove_dues(slot, &hold);
+        self.remove_dues(&hold);
         let changed = self.touch_hold(slot).ok_or(Refusal::NotFound)?;
         changed.expires_at = until;
         let changed = changed.clone();
-        self.add_dues(slot, &changed.lines, until, true);
+        self.add_dues(id, &changed.lines, until, true);
         let about = About { hold: Some(id), order: Some(&changed.order_id), ..About::default() };
         self.record(EntryKind::Extended, now, about);
         Ok(Outcome::Hold(changed))
@@ -147,9 +148,10 @@ impl Inventory {
     }
 
     pub(super) fn sweep(&mut self, limit: u32, now: Time) -> Outcome {
-        self.give_up_waiting(now);
+        self.absent.remove(&Key::Due(limit));
+        self.look_at_waiting(now);
         let mut expired = 0;
-        while let Some(slot) = self.shelf.any_lapsed(now) {
+        while let Some(slot) = self.shelf.any_lapsed(now).and_then(|id| self.book.by_id(id)) {
             if expired == limit {
                 return Outcome::Swept { expired, more: true };
             }
@@ -245,7 +247,7 @@ impl Inventory {
 
     /// Expires the hold on this SKU that lapsed first; false when none has.
     pub(super) fn expire_first(&mut self, sku: &Sku, now: Time) -> bool {
-        match self.shelf.first_lapsed(sku, now) {
+        match self.shelf.first_lapsed(sku, now).and_then(|id| self.book.by_id(id)) {
             Some(slot) => {
                 self.expire(slot, now);
                 true
@@ -256,7 +258,16 @@ impl Inventory {
 
     /// Units of this SKU in holds that have lapsed and that nobody has expired yet.
     pub(super) fn lapsed_units(&self, sku: &Sku, now: Time) -> u64 {
-        let lapsed = self.shelf.lapsed(sku, now).filter_map(|slot| self.book.get(slot));
+        let rest = match self.shelf.rest(sku) {
+            Rest::Units(units, _) => units,
+            Rest::Unknown => 0,
+        };
+        rest + self.known_lapsed_units(sku, now)
+    }
+
+    /// The same, of the holds that were handed in.
+    pub(super) fn known_lapsed_units(&self, sku: &Sku, now: Time) -> u64 {
+        let lapsed = self.shelf.lapsed(sku, now).filter_map(|id| self.find_hold(id));
         lapsed.map(|hold| hold.lines.quantity_of(sku)).sum()
     }
 
@@ -274,7 +285,7 @@ impl Inventory {
     /// Takes a hold out of the book and keeps it among the settled ones, under its new status.
     pub(super) fn take_out(&mut self, slot: Slot, status: HoldStatus) -> Option<Hold> {
         let hold = self.book.get(slot)?.clone();
-        self.remove_dues(slot, &hold);
+        self.remove_dues(&hold);
         let mut tracked = self.book.remove(slot)?;
         if tracked.touch() {
             self.changes.holds.push(hold.id);
@@ -287,23 +298,23 @@ impl Inventory {
 
     /// Puts a hold that claims units into the book.
     pub(super) fn enter(&mut self, hold: Hold, mark: Mark) {
-        let (lines, at) = (hold.lines.clone(), hold.expires_at);
-        let slot = self.book.insert(hold, mark);
-        self.add_dues(slot, &lines, at, mark != Mark::Clean);
+        let (id, lines, at) = (hold.id, hold.lines.clone(), hold.expires_at);
+        self.book.insert(hold, mark);
+        self.add_dues(id, &lines, at, mark != Mark::Clean);
     }
 
-    fn add_dues(&mut self, slot: Slot, lines: &Lines, at: Time, is_change: bool) {
+    fn add_dues(&mut self, id: HoldId, lines: &Lines, at: Time, is_change: bool) {
         for line in lines {
-            self.shelf.add_due(&line.sku, at, slot);
+            self.shelf.add_due(&line.sku, at, id);
             if is_change {
                 self.changes.lapses.push((line.sku.clone(), at, line.quantity.get() as i64));
             }
         }
     }
 
-    fn remove_dues(&mut self, slot: Slot, hold: &Hold) {
+    fn remove_dues(&mut self, hold: &Hold) {
         for line in &hold.lines {
-            self.shelf.remove_due(&line.sku, hold.expires_at, slot);
+            self.shelf.remove_due(&line.sku, hold.expires_at, hold.id);
             self.changes.lapses.push((line.sku.clone(), hold.expires_at, -(line.quantity.get() as i64)));
         }
     }

@@ -1,9 +1,10 @@
 //! What a command needs to know before it can be decided, and how an engine hands it in.
 
+use super::shelf::Rest;
 use super::{Inventory, Mark, Tracked};
 use crate::{
-    Command, CustomerId, Hold, HoldId, HoldStatus, Job, JobKind, Line, OrderFile, OrderId, OrderRef, Payment,
-    PaymentFact, PaymentKey, Ref, Sku, Stock,
+    Command, CustomerId, Hold, HoldId, HoldStatus, Job, JobKind, Lines, OrderFile, OrderId, OrderRef, Payment,
+    PaymentFact, PaymentKey, Ref, Sku, Stock, Time,
 };
 
 /// Something that an engine can look up.
@@ -27,40 +28,74 @@ pub enum Key {
     Receipt(Ref),
     /// Some payments with status unmatched, oldest first; see [`Inventory::put_stale`].
     Stale,
+    /// In a part: the next of the lapsed holds on a SKU, those that lapsed first, first; see [`Inventory::put_rest`].
+    Lapsed(Sku),
+    /// In a part: lapsed holds on any SKU, one more than so many if there are, those that lapsed first, first.
+    Due(u32),
 }
 
 impl Inventory {
     /// Appends what must be handed in before the command can be decided. Deciding is safe once nothing is appended;
     /// what was handed in may lead to further wants, so ask again.
-    pub fn wants(&self, command: &Command, out: &mut Vec<Key>) {
+    pub fn wants(&self, command: &Command, now: Time, out: &mut Vec<Key>) {
         match command {
-            Command::SetStock(asked) => self.want_stock(&asked.sku, out),
-            Command::AdjustStock { sku, key, .. } => {
+            Command::SetStock(asked) => {
+                self.want_stock(&asked.sku, out);
+                self.want_lapsed(&asked.sku, now, out, |stock| {
+                    (stock.held + stock.sold).saturating_sub(asked.total.get())
+                });
+            }
+            Command::AdjustStock { sku, delta, key, .. } => {
                 self.want_stock(sku, out);
+                let taken = if *delta < 0 { delta.unsigned_abs() } else { 0 };
+                self.want_lapsed(sku, now, out, |stock| taken.saturating_sub(stock.available));
                 self.want_receipt(key.as_ref(), out);
             }
-            Command::RemoveStock { sku, .. } => self.want_stock(sku, out),
+            Command::RemoveStock { sku, .. } => {
+                self.want_stock(sku, out);
+                self.want_lapsed(sku, now, out, |stock| if stock.sold == 0 { stock.held } else { 0 });
+            }
             Command::Hold(asked) => {
                 if self.book.by_order(&asked.order_id).is_none() {
                     self.want_order(&asked.order_id, out);
                 }
-                self.want_lines(asked.lines.iter(), asked.customer_id.as_ref(), out);
+                self.want_lines(&asked.lines, asked.customer_id.as_ref(), now, out);
             }
             Command::Change { hold, lines, .. } => {
                 let customer = self.find_hold(*hold).and_then(|h| h.customer_id.as_ref());
                 self.want_hold(*hold, out);
                 if let Some(lines) = lines {
-                    self.want_lines(lines.iter(), customer, out);
+                    self.want_lines(lines, customer, now, out);
                 }
             }
             Command::Extend { hold, .. } | Command::Release { hold } => self.want_hold(*hold, out),
-            Command::Confirm { hold, .. } => self.want_confirm(*hold, out),
+            Command::Confirm { hold, .. } => self.want_confirm(*hold, now, out),
             Command::Return { order, key, .. } => {
                 self.want_order(order, out);
                 self.want_receipt(key.as_ref(), out);
             }
-            Command::Settle(fact) => self.want_settle(fact, out),
-            Command::Sweep { .. } => self.want_unless(!self.stale.is_empty(), Key::Stale, out),
+            Command::Settle(fact) => self.want_settle(fact, now, out),
+            Command::Sweep { limit } => {
+                if !self.whole {
+                    self.want_unless(false, Key::Due(*limit), out);
+                }
+                self.want_unless(!self.stale.is_empty(), Key::Stale, out);
+                for key in &self.stale {
+                    self.want_order_ref(self.payments.get(key).and_then(|p| p.value.order.as_ref()), now, out);
+                }
+            }
+        }
+    }
+
+    /// In a part: as many lapsed holds on the SKU as the command may have to expire, and how many units the rest has.
+    fn want_lapsed(&self, sku: &Sku, now: Time, out: &mut Vec<Key>, needed: impl FnOnce(&Stock) -> u64) {
+        let Some(stock) = self.shelf.get(sku).filter(|_| !self.whole) else { return };
+        let is_wanted = match self.shelf.rest(sku) {
+            Rest::Unknown => true,
+            Rest::Units(rest, _) => rest > 0 && self.known_lapsed_units(sku, now) < needed(stock),
+        };
+        if is_wanted {
+            out.push(Key::Lapsed(sku.clone()));
         }
     }
 
@@ -103,9 +138,13 @@ impl Inventory {
         }
     }
 
-    fn want_lines<'a>(&self, lines: impl Iterator<Item = &'a Line>, customer: Option<&CustomerId>, out: &mut Vec<Key>) {
+    fn want_lines(&self, lines: &Lines, customer: Option<&CustomerId>, now: Time, out: &mut Vec<Key>) {
         for line in lines {
             self.want_stock(&line.sku, out);
+            let asked = line.quantity.get();
+            if self.shelf.get(&line.sku).is_some_and(|stock| stock.available < asked) {
+                self.want_lapsed(&line.sku, now, out, |stock| asked.saturating_sub(stock.available));
+            }
             if let Some(customer) = customer
                 && self.shelf.get(&line.sku).is_some_and(|s| s.limit_per_customer.is_some())
             {
@@ -117,47 +156,51 @@ impl Inventory {
         }
     }
 
-    fn want_confirm(&self, id: HoldId, out: &mut Vec<Key>) {
+    fn want_confirm(&self, id: HoldId, now: Time, out: &mut Vec<Key>) {
         self.want_hold(id, out);
         let Some(hold) = self.find_hold(id) else { return };
         // A hold that still claims units may lapse before the command is applied, so look as if it had.
         if hold.status != HoldStatus::Held || !self.whole {
             self.want_order(&hold.order_id, out);
         }
-        self.want_lines(hold.lines.iter(), hold.customer_id.as_ref(), out);
+        self.want_lines(&hold.lines, hold.customer_id.as_ref(), now, out);
     }
 
-    fn want_settle(&self, fact: &PaymentFact, out: &mut Vec<Key>) {
+    fn want_settle(&self, fact: &PaymentFact, now: Time, out: &mut Vec<Key>) {
         let event = (fact.payment.provider.clone(), fact.event_id.clone());
         self.want_unless(self.events.contains(&event), Key::Event(event.0.clone(), event.1.clone()), out);
         self.want_unless(self.payments.contains_key(&fact.payment), Key::Payment(fact.payment.clone()), out);
         let known = self.payments.get(&fact.payment).and_then(|p| p.value.order.as_ref());
-        match known.or(fact.order.as_ref()) {
+        self.want_order_ref(known.or(fact.order.as_ref()), now, out);
+    }
+
+    fn want_order_ref(&self, named: Option<&OrderRef>, now: Time, out: &mut Vec<Key>) {
+        match named {
             Some(OrderRef::Hold(id)) => {
-                self.want_confirm(*id, out);
+                self.want_confirm(*id, now, out);
                 if let Some(hold) = self.find_hold(*id) {
-                    self.want_settled_order(&hold.order_id.clone(), out);
+                    self.want_settled_order(&hold.order_id.clone(), now, out);
                 }
             }
-            Some(OrderRef::Order(order)) => self.want_settled_order(order, out),
+            Some(OrderRef::Order(order)) => self.want_settled_order(order, now, out),
             None => {}
         }
     }
 
-    fn want_settled_order(&self, order: &OrderId, out: &mut Vec<Key>) {
+    fn want_settled_order(&self, order: &OrderId, now: Time, out: &mut Vec<Key>) {
         if let Some(slot) = self.book.by_order(order)
             && let Some(hold) = self.book.get(slot)
         {
-            self.want_confirm(hold.id, out);
+            self.want_confirm(hold.id, now, out);
         }
         self.want_order(order, out);
         match self.latest.get(order) {
-            Some(latest) => self.want_confirm(*latest, out),
+            Some(latest) => self.want_confirm(*latest, now, out),
             None => self.want_unless(false, Key::Latest(order.clone()), out),
         }
         // Holds that the commands at hand settled are not yet in what was handed in.
         for settled in self.settled.values().filter(|t| t.value.order_id == *order) {
-            self.want_confirm(settled.value.id, out);
+            self.want_confirm(settled.value.id, now, out);
         }
     }
 
@@ -179,12 +222,21 @@ impl Inventory {
         self.shelf.insert(stock, Mark::Clean, &mut self.changes);
     }
 
+    /// Hands in how many units of a SKU are claimed by lapsed holds that were not handed in, and answers
+    /// [`Key::Lapsed`].
+    pub fn put_rest(&mut self, sku: &Sku, units: u64, now: Time) {
+        self.shelf.set_rest(sku, units, now);
+    }
+
     /// Hands in a hold. The SKUs of one with status held must have been handed in before.
     pub fn put_hold(&mut self, hold: Hold) {
         if self.find_hold(hold.id).is_some() {
             return;
         }
         if hold.status == HoldStatus::Held {
+            for line in &hold.lines {
+                self.shelf.take_from_rest(&line.sku, hold.expires_at, line.quantity.get());
+            }
             self.enter(hold, Mark::Clean);
         } else {
             self.settled.insert(hold.id, Tracked { value: hold, mark: Mark::Clean });
@@ -201,7 +253,8 @@ impl Inventory {
         self.latest.entry(order).or_insert(hold);
     }
 
-    /// Hands in the units that a customer has bought of a SKU and not returned, as stored.
+    /// Hands in the units that a customer has bought of a SKU and not returned, as stored. In a part, the customer's
+    /// holds with status held that have a line of the SKU must have been handed in before.
     pub fn put_bought(&mut self, customer: CustomerId, sku: Sku, units: i64) {
         let key = (customer, sku);
         let since = self.bought_since.remove(&key).unwrap_or(0);

@@ -330,12 +330,22 @@ impl Inventory {
         self.find_hold(hold.id).cloned()
     }
 
-    /// Payments that waited too long need a person, or go back where the shop wants that.
-    pub(super) fn give_up_waiting(&mut self, now: Time) {
+    /// Payments that wait although their order has a hold by now are decided: on a shared database, the two may have
+    /// come in at the same moment on two nodes. Those that waited too long need a person, or go back where the shop
+    /// wants that.
+    pub(super) fn look_at_waiting(&mut self, now: Time) {
         for key in std::mem::take(&mut self.stale) {
             let Some(payment) = self.payments.get(&key).map(|p| p.value.clone()) else { continue };
-            let is_due = payment.received_at.plus_seconds(self.policy.unmatched_grace) <= now;
-            if payment.status != PaymentStatus::Unmatched || !is_due {
+            if payment.status != PaymentStatus::Unmatched {
+                continue;
+            }
+            let order = self.order_id_of(payment.order.as_ref());
+            let is_confirmed = order.is_some_and(|id| self.confirmed_order(&id).is_some());
+            if is_confirmed || self.hold_of(payment.order.as_ref(), now).is_some() {
+                self.decide(&payment, now);
+                continue;
+            }
+            if payment.received_at.plus_seconds(self.policy.unmatched_grace) > now {
                 continue;
             }
             if self.policy.reverse_unmatched {

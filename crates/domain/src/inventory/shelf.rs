@@ -1,7 +1,7 @@
 //! The SKUs: their counters, and when the units that are held of them lapse.
 
-use super::{Changes, Map, Mark, Tracked, book::Slot};
-use crate::{Sku, Stock, Time};
+use super::{Changes, Map, Mark, Tracked};
+use crate::{HoldId, Sku, Stock, Time};
 use foldhash::fast::FixedState;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -11,7 +11,16 @@ pub(super) struct Place {
     pub(super) stock: Tracked<Stock>,
     /// Removed in this batch: kept until the store has forgotten it too.
     pub(super) removed: bool,
-    due: BTreeSet<(Time, Slot)>,
+    due: BTreeSet<(Time, HoldId)>,
+    rest: Rest,
+}
+
+/// What is known of the lapsed holds on a SKU that were not handed in. A whole inventory has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    Unknown,
+    /// They claim so many units; those that had not lapsed at this moment are not among them.
+    Units(u64, Time),
 }
 
 /// Every known SKU. `next` has, for each SKU with held units, an entry no later than its earliest deadline; entries
@@ -65,7 +74,31 @@ impl Shelf {
                 mark
             }
         };
-        self.places.insert(sku, Place { stock: Tracked { value: stock, mark }, removed: false, due: BTreeSet::new() });
+        // Of a SKU that was made just now, nothing can have lapsed.
+        let rest = if mark == Mark::Clean { Rest::Unknown } else { Rest::Units(0, Time::from_millis(i64::MAX)) };
+        let stock = Tracked { value: stock, mark };
+        self.places.insert(sku, Place { stock, removed: false, due: BTreeSet::new(), rest });
+    }
+
+    /// Notes how many units the lapsed holds claim that were not handed in.
+    pub(super) fn set_rest(&mut self, sku: &Sku, units: u64, now: Time) {
+        if let Some(place) = self.places.get_mut(sku) {
+            place.rest = Rest::Units(units, now);
+        }
+    }
+
+    pub(super) fn rest(&self, sku: &Sku) -> Rest {
+        self.places.get(sku).map_or(Rest::Unknown, |place| place.rest)
+    }
+
+    /// A hold was handed in that claims so many units: it is not among the rest any more.
+    pub(super) fn take_from_rest(&mut self, sku: &Sku, at: Time, units: u64) {
+        if let Some(place) = self.places.get_mut(sku)
+            && let Rest::Units(rest, now) = &mut place.rest
+            && at <= *now
+        {
+            *rest = rest.saturating_sub(units);
+        }
     }
 
     pub(super) fn remove(&mut self, sku: &Sku, changes: &mut Changes) {
@@ -89,34 +122,34 @@ impl Shelf {
         }
     }
 
-    pub(super) fn add_due(&mut self, sku: &Sku, at: Time, slot: Slot) {
+    pub(super) fn add_due(&mut self, sku: &Sku, at: Time, hold: HoldId) {
         if let Some(place) = self.places.get_mut(sku) {
             if place.due.first().is_none_or(|first| at < first.0) {
                 self.next.push(Reverse((at, place.stock.value.sku.clone())));
             }
-            place.due.insert((at, slot));
+            place.due.insert((at, hold));
         }
     }
 
-    pub(super) fn remove_due(&mut self, sku: &Sku, at: Time, slot: Slot) {
+    pub(super) fn remove_due(&mut self, sku: &Sku, at: Time, hold: HoldId) {
         if let Some(place) = self.places.get_mut(sku) {
-            place.due.remove(&(at, slot));
+            place.due.remove(&(at, hold));
         }
     }
 
-    /// The hold on this SKU that lapsed first, if any has.
-    pub(super) fn first_lapsed(&self, sku: &Sku, now: Time) -> Option<Slot> {
-        self.places.get(sku)?.due.first().filter(|(at, _)| *at <= now).map(|(_, slot)| *slot)
+    /// The hold on this SKU that lapsed first, if any has; of several, the one that was made first.
+    pub(super) fn first_lapsed(&self, sku: &Sku, now: Time) -> Option<HoldId> {
+        self.places.get(sku)?.due.first().filter(|(at, _)| *at <= now).map(|(_, hold)| *hold)
     }
 
     /// The holds on this SKU that have lapsed and that nobody has expired yet.
-    pub(super) fn lapsed(&self, sku: &Sku, now: Time) -> impl Iterator<Item = Slot> {
-        let due = self.places.get(sku).map(|p| p.due.range(..=(now, Slot::MAX)));
-        due.into_iter().flatten().map(|(_, slot)| *slot)
+    pub(super) fn lapsed(&self, sku: &Sku, now: Time) -> impl Iterator<Item = HoldId> {
+        let due = self.places.get(sku).map(|p| p.due.iter().take_while(move |(at, _)| *at <= now));
+        due.into_iter().flatten().map(|(_, hold)| *hold)
     }
 
     /// The hold on any SKU that lapsed first, if any has.
-    pub(super) fn any_lapsed(&mut self, now: Time) -> Option<Slot> {
+    pub(super) fn any_lapsed(&mut self, now: Time) -> Option<HoldId> {
         loop {
             let Reverse((at, sku)) = self.next.peek()?;
             if *at > now {
@@ -124,7 +157,7 @@ impl Shelf {
             }
             match self.places.get(sku).and_then(|p| p.due.first().copied()) {
                 // An entry that has become too early must not let its SKU's holds go before older ones of another SKU.
-                Some((first, slot)) if first == *at => return Some(slot),
+                Some((first, hold)) if first == *at => return Some(hold),
                 Some((first, _)) => {
                     if let Some(Reverse((_, sku))) = self.next.pop() {
                         self.next.push(Reverse((first, sku)));

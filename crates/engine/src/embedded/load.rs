@@ -73,7 +73,8 @@ pub(super) fn waiting_count(db: &Connection) -> Result<u64, Failure> {
 /// Looks one key up and hands in what was found.
 pub(super) fn key(db: &Connection, inventory: &mut Inventory, key: Key, any_waiting: bool) -> Result<(), Failure> {
     match &key {
-        Key::Stock(_) => inventory.put_absent(key),
+        // A whole inventory knows every SKU and every hold that claims units.
+        Key::Stock(_) | Key::Lapsed(_) | Key::Due(_) => inventory.put_absent(key),
         Key::Hold(id) => match hold(db, *id)? {
             Some(found) => inventory.put_hold(found),
             None => inventory.put_absent(key),

@@ -135,7 +135,7 @@ impl Ready {
             if let Command::Hold(asked) = &mut command {
                 asked.id = self.ids.next(now);
             }
-            self.load(&command)?;
+            self.load(&command, now)?;
             answers.push(self.inventory.apply(&command, now));
         }
         let wait_for = if self.inventory.changes().is_empty() {
@@ -152,9 +152,9 @@ impl Ready {
         Ok(Decided { answers, wait_for })
     }
 
-    fn load(&mut self, command: &Command) -> Result<(), EngineError> {
+    fn load(&mut self, command: &Command, now: Time) -> Result<(), EngineError> {
         loop {
-            self.inventory.wants(command, &mut self.wanted);
+            self.inventory.wants(command, now, &mut self.wanted);
             if self.wanted.is_empty() {
                 return Ok(());
             }

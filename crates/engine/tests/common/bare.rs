@@ -66,16 +66,13 @@ impl State {
         };
         let mut wanted = Vec::new();
         loop {
-            inventory.wants(&command, &mut wanted);
+            inventory.wants(&command, self.last, &mut wanted);
             if wanted.is_empty() {
                 break;
             }
             for key in wanted.drain(..) {
-                self.store.hand_in(key, inventory);
+                self.store.hand_in(key, inventory, self.last);
             }
-        }
-        if matches!(command, Command::Sweep { .. }) {
-            self.store.hand_in_lapsed(self.last, inventory);
         }
         let answer = inventory.apply(&command, self.last);
         self.store.write(inventory);

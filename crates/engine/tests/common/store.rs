@@ -22,9 +22,16 @@ pub struct Store {
 }
 
 impl Store {
-    pub fn hand_in(&self, key: Key, inventory: &mut Inventory) {
+    pub fn hand_in(&self, key: Key, inventory: &mut Inventory, now: Time) {
         match &key {
             Key::Stock(sku) if self.stocks.contains_key(sku) => self.hand_in_stock(sku, inventory),
+            Key::Lapsed(sku) => self.hand_in_next_lapsed(sku, now, inventory),
+            Key::Due(limit) => {
+                for hold in self.lapsed(now).into_iter().take(*limit as usize + 1) {
+                    self.hand_in_hold(hold, inventory);
+                }
+                inventory.put_absent(key);
+            }
             Key::Hold(id) => match self.holds.get(id) {
                 Some(hold) => self.hand_in_hold(hold, inventory),
                 None => inventory.put_absent(key),
@@ -43,6 +50,10 @@ impl Store {
                 }
             }
             Key::Bought(customer, sku) => {
+                let theirs = |h: &&Hold| h.customer_id.as_ref() == Some(customer) && h.lines.quantity_of(sku) > 0;
+                for hold in self.holds.values().filter(|h| h.status == HoldStatus::Held).filter(theirs) {
+                    self.hand_in_hold(hold, inventory);
+                }
                 let units = self.bought.get(&(customer.clone(), sku.clone())).copied().unwrap_or(0);
                 inventory.put_bought(customer.clone(), sku.clone(), units);
             }
@@ -66,40 +77,38 @@ impl Store {
         }
     }
 
-    /// A SKU, every hold that claims units of it, and whatever those holds touch: their SKUs before the holds.
-    pub fn hand_in_stock(&self, first: &Sku, inventory: &mut Inventory) {
-        let mut reached = BTreeSet::from([first.clone()]);
-        let mut open = vec![first.clone()];
-        while let Some(sku) = open.pop() {
-            for hold in self.holds.values().filter(|h| h.status == HoldStatus::Held && h.lines.quantity_of(&sku) > 0) {
-                let more = hold.lines.iter().map(|l| l.sku.clone()).filter(|s| reached.insert(s.clone()));
-                open.extend(more.collect::<Vec<_>>());
-            }
-        }
-        for sku in &reached {
-            if inventory.stock_change(sku).is_none() {
-                inventory.put_stock(self.stocks[sku].clone());
-            }
-        }
-        let touches = |h: &&Hold| h.lines.iter().any(|l| reached.contains(&l.sku));
-        for hold in self.holds.values().filter(|h| h.status == HoldStatus::Held).filter(touches) {
-            inventory.put_hold(hold.clone());
+    pub fn hand_in_stock(&self, sku: &Sku, inventory: &mut Inventory) {
+        if inventory.stock_change(sku).is_none() {
+            inventory.put_stock(self.stocks[sku].clone());
         }
     }
 
+    /// A hold; the SKUs of one that claims units before it.
     pub fn hand_in_hold(&self, hold: &Hold, inventory: &mut Inventory) {
         for line in hold.lines.iter().filter(|_| hold.status == HoldStatus::Held) {
-            if inventory.stock_change(&line.sku).is_none() {
-                self.hand_in_stock(&line.sku, inventory);
-            }
+            self.hand_in_stock(&line.sku, inventory);
         }
         inventory.put_hold(hold.clone());
     }
 
-    pub fn hand_in_lapsed(&self, now: Time, inventory: &mut Inventory) {
-        for hold in self.holds.values().filter(|h| h.status == HoldStatus::Held && !h.is_live(now)) {
-            self.hand_in_hold(hold, inventory);
+    /// Holds that have lapsed and that nobody has expired, those that lapsed first, first.
+    fn lapsed(&self, now: Time) -> Vec<&Hold> {
+        let mut lapsed: Vec<_> =
+            self.holds.values().filter(|h| h.status == HoldStatus::Held && !h.is_live(now)).collect();
+        lapsed.sort_by_key(|h| (h.expires_at, h.lines.iter().next().unwrap().sku.clone(), h.id));
+        lapsed
+    }
+
+    /// One more: a part that asks for more than it needs would be found out by nothing, one that asks for too little is.
+    fn hand_in_next_lapsed(&self, sku: &Sku, now: Time, inventory: &mut Inventory) {
+        let mut lapsed = self.lapsed(now);
+        lapsed.retain(|h| h.lines.quantity_of(sku) > 0 && inventory.find_hold(h.id).is_none());
+        lapsed.sort_by_key(|h| (h.expires_at, h.id));
+        if let Some(next) = lapsed.first() {
+            self.hand_in_hold(next, inventory);
         }
+        let rest = lapsed.iter().skip(1).map(|h| h.lines.quantity_of(sku)).sum();
+        inventory.put_rest(sku, rest, now);
     }
 
     pub fn order_file(&self, id: &OrderId) -> OrderFile {

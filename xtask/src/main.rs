@@ -1,10 +1,11 @@
-//! The developer's verbs: `cargo xtask test`, `lint`, `fuzz`. Plain standard library, so that it builds in a moment.
+//! The developer's verbs: `cargo xtask test`, `services`, `lint`, `fuzz`. Plain standard library, so that it builds in a moment.
 //!
 //! It calls the same tools as a person would, shows each call, and ends with the first failure's exit code. It must
 //! never change the source tree, nor install anything but what a build cannot do without.
 
 mod fuzz;
 mod lint;
+mod services;
 mod steps;
 mod test;
 mod tools;
@@ -17,6 +18,7 @@ The developer's verbs.
 Usage: cargo xtask <VERB>
 
   test [-- ARGS]       build the binary and run every test, doc tests too; ARGS go to `cargo test`
+  services             start the databases that the tests use, and keep them until Enter is pressed
   lint                 rustfmt, clippy, and cargo-deny where it is installed
   fuzz [--seconds N]   run every fuzz target for N seconds each (60 unless told); needs cargo-fuzz
   help                 this text
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         }
         ["test"] => test::run(&[]),
         ["test", "--", ref rest @ ..] => test::run(rest),
+        ["services"] => services::run(),
         ["lint"] => lint::run(),
         ["fuzz"] => fuzz::run("60"),
         ["fuzz", "--seconds", seconds] => fuzz::run(seconds),

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that proves the code right, on a machine that has Rust and nothing else.
 
+use crate::services::Services;
 use crate::steps::{Failed, Steps, cargo};
 use crate::tools;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ pub(crate) fn run(rest: &[&str]) -> Result<(), Failed> {
     if rest.is_empty() {
         steps.run("build the tests", cargo().args(["test", "--workspace", "--no-run", "--quiet"]))?;
     }
-    steps.run("run the tests", cargo().arg("test").args(what).env("HOLDFAST_BIN", &copy.binary))?;
+    let services = Services::start(&mut steps)?;
+    steps.run("run the tests", services.tell(cargo().arg("test").args(what).env("HOLDFAST_BIN", &copy.binary)))?;
     steps.summary();
     Ok(())
 }

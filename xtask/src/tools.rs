@@ -8,15 +8,8 @@ pub(crate) fn ensure_c_compiler(steps: &mut Steps) -> Result<(), Failed> {
     if has_c_compiler() {
         return Ok(());
     }
-    if is_root() && works(Command::new("apt-get").arg("--version")) {
-        // Waiting for the package manager's lock is what makes two runs at once safe.
-        let apt = || {
-            let mut apt = Command::new("apt-get");
-            apt.args(["-y", "-o", "DPkg::Lock::Timeout=600"]).env("DEBIAN_FRONTEND", "noninteractive");
-            apt
-        };
-        steps.run("package lists", apt().arg("update"))?;
-        steps.run("C compiler", apt().args(["install", "--no-install-recommends", "gcc", "libc6-dev"]))?;
+    if may_install() {
+        install(steps, &["gcc", "libc6-dev"])?;
         if has_c_compiler() {
             return Ok(());
         }
@@ -29,6 +22,23 @@ pub(crate) fn ensure_c_compiler(steps: &mut Steps) -> Result<(), Failed> {
   macOS:           xcode-select --install
 or name one in the variable CC.",
     ))
+}
+
+/// Whether packages can be installed without asking anybody.
+pub(crate) fn may_install() -> bool {
+    is_root() && works(Command::new("apt-get").arg("--version"))
+}
+
+/// Installs packages of the distribution.
+pub(crate) fn install(steps: &mut Steps, packages: &[&str]) -> Result<(), Failed> {
+    // Waiting for the package manager's lock is what makes two runs at once safe.
+    let apt = || {
+        let mut apt = Command::new("apt-get");
+        apt.args(["-y", "-o", "DPkg::Lock::Timeout=600"]).env("DEBIAN_FRONTEND", "noninteractive");
+        apt
+    };
+    steps.run("package lists", apt().arg("update"))?;
+    steps.run("packages", apt().args(["install", "--no-install-recommends"]).args(packages))
 }
 
 fn has_c_compiler() -> bool {

@@ -1,20 +1,23 @@
 //! `holdfast audit`: compares counters with the ledger, the holds and the orders.
 
+use crate::engine::{Choice, EngineArgs};
 use crate::{Failure, client};
 use clap::Parser;
+use holdfast_engine::AuditReport;
+use holdfast_server::FileConfig;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::Path;
 
 #[derive(Parser)]
 #[command(after_help = "Examples:
   holdfast audit                              # reads ./holdfast-data, also while a server runs on it
   holdfast audit --url http://127.0.0.1:8080  # asks a running server
+  HOLDFAST_ENGINE=postgres://… holdfast audit # reads the database, whoever else uses it
 
 Exit code: 0 clean, 1 drift found, 2 the audit could not run.")]
 pub(crate) struct Args {
-    /// The folder of the embedded engine; it is only read.
-    #[arg(long, env = "HOLDFAST_DATA_DIR", default_value = "./holdfast-data", value_name = "DIR")]
-    data_dir: PathBuf,
+    #[command(flatten)]
+    engine: EngineArgs,
     /// Ask this server instead.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
@@ -29,7 +32,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let report = match &args.url {
         Some(url) => client::post(url, "/v1/audit", args.key.as_deref())?,
-        None => from_folder(args)?,
+        None => told(&own(&args.engine)?),
     };
     let is_clean = report["clean"] == json!(true);
     if args.json {
@@ -51,14 +54,28 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if is_clean { Ok(()) } else { Err(Failure::Found) }
 }
 
-fn from_folder(args: &Args) -> Result<Value, Failure> {
-    if !args.data_dir.join("holdfast.db").exists() {
+/// Audits without a server.
+fn own(args: &EngineArgs) -> Result<AuditReport, Failure> {
+    match args.choose(&FileConfig::default(), holdfast_engine::domain::Policy::default())? {
+        Choice::Embedded { data_dir, .. } => from_folder(&data_dir),
+        database @ Choice::Postgres(_) => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(async { Ok(database.open().await?.audit().await?) })
+        }
+    }
+}
+
+fn from_folder(data_dir: &Path) -> Result<AuditReport, Failure> {
+    if !data_dir.join("holdfast.db").exists() {
         return Err(Failure::Told(format!(
-            "there is no store in {}; name its folder with --data-dir, or a server with --url",
-            args.data_dir.display()
+            "there is no store in {}; name its folder with --data-dir, a database with --engine, or a server with --url",
+            data_dir.display()
         )));
     }
-    let report = holdfast_engine::embedded::audit_folder(&args.data_dir)?;
+    Ok(holdfast_engine::embedded::audit_folder(data_dir)?)
+}
+
+fn told(report: &AuditReport) -> Value {
     let drift: Vec<Value> = report
         .drift
         .iter()
@@ -66,5 +83,5 @@ fn from_folder(args: &Args) -> Result<Value, Failure> {
             json!({"sku": d.sku, "field": d.field, "expected": d.expected, "actual": d.actual, "difference": d.actual - d.expected})
         })
         .collect();
-    Ok(json!({"clean": drift.is_empty(), "skus": report.skus, "entries": report.entries, "drift": drift}))
+    json!({"clean": drift.is_empty(), "skus": report.skus, "entries": report.entries, "drift": drift})
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod bench;
 mod client;
+mod engine;
 mod import;
 mod keys;
 mod serve;

@@ -1,13 +1,12 @@
 //! `holdfast serve`: flags, variables and the file become one configuration; then the service runs until told to stop.
 
 use crate::Failure;
+use crate::engine::EngineArgs;
 use clap::{Parser, ValueEnum};
-use holdfast_engine::embedded::Embedded;
 use holdfast_server::{ApiKey, Config, FileConfig};
 use std::io::IsTerminal;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use std::sync::Arc;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -15,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 #[command(after_help = "Examples:
   holdfast serve
   holdfast serve --listen 127.0.0.1:9000 --data-dir /var/lib/holdfast
+  HOLDFAST_ENGINE=postgres://shop:…@db.internal/shop holdfast serve
   HOLDFAST_API_KEYS=shop:checkout:…,ops:admin:… holdfast serve --listen 0.0.0.0:8080
 
 Every flag has a variable; a flag wins over its variable, a variable over the file, the file over the default.")]
@@ -22,12 +22,8 @@ pub(crate) struct Args {
     /// The address to serve on [default: 127.0.0.1:8080].
     #[arg(long, env = "HOLDFAST_LISTEN", value_name = "HOST:PORT")]
     listen: Option<String>,
-    /// Where stock and holds live [default: embedded].
-    #[arg(long, env = "HOLDFAST_ENGINE", value_name = "ENGINE")]
-    engine: Option<String>,
-    /// The folder of the embedded engine [default: ./holdfast-data].
-    #[arg(long, env = "HOLDFAST_DATA_DIR", value_name = "DIR")]
-    data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    engine: EngineArgs,
     /// A configuration file in TOML.
     #[arg(long, env = "HOLDFAST_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
@@ -63,29 +59,20 @@ enum LogFormat {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     start_log(args)?;
     let file = read_file(args)?;
-    let engine = args.engine.clone().or_else(|| file.engine.clone()).unwrap_or_else(|| "embedded".into());
-    if engine != "embedded" {
-        return Err(Failure::Told(format!(
-            "the engine {:?} is not known to this version; use --engine embedded",
-            without_password(&engine)
-        )));
-    }
-    let data_dir = args.data_dir.clone().or_else(|| file.data_dir.clone().map(PathBuf::from));
-    let data_dir = data_dir.unwrap_or_else(|| "holdfast-data".into());
     let config = decide(args, &file)?;
     config.check()?;
+    let engine = args.engine.choose(&file, config.policy.clone())?;
     raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         // The address is taken before the folder is opened: a mistake in either is told before any waiting.
         let listener = listen(config.listen)
             .map_err(|e| format!("cannot listen on {}: {e}; choose another address with --listen", config.listen))?;
-        let policy = config.policy.clone();
-        let engine = tokio::task::spawn_blocking(move || Embedded::open_with(&data_dir, policy)).await??;
+        let engine = engine.open().await?;
         // Whoever reads that the service is ready may stop it in the same moment.
         let stop = stop_signal()?;
         announce(listener.local_addr()?, config.api_keys.is_empty());
-        holdfast_server::serve(config, Arc::new(engine), listener, stop).await?;
+        holdfast_server::serve(config, engine, listener, stop).await?;
         tracing::info!("stopped");
         Ok(())
     })
@@ -130,6 +117,7 @@ fn decide(args: &Args, file: &FileConfig) -> Result<Config, Failure> {
     policy.restock_on_refund = file.restock_on_refund.unwrap_or(policy.restock_on_refund);
     config.lanes.depth = file.lane_depth.unwrap_or(config.lanes.depth);
     config.lanes.max_batch = file.max_batch.unwrap_or(config.lanes.max_batch);
+    config.lanes.workers = file.lane_workers.unwrap_or(config.lanes.workers);
     config.max_connections = file.max_connections.unwrap_or(config.max_connections);
     config.bench = std::env::var_os("HOLDFAST_BENCH").is_some_and(|v| v == "1");
     Ok(config)
@@ -139,14 +127,6 @@ fn resolve(listen: &str) -> Result<SocketAddr, Failure> {
     let bad = |why: String| Failure::Told(format!("cannot listen on {listen:?}: {why}; the form is HOST:PORT"));
     let mut found = listen.to_socket_addrs().map_err(|e| bad(e.to_string()))?;
     found.next().ok_or_else(|| bad("no such host".into()))
-}
-
-/// The user name and password of a URL are nobody's business.
-fn without_password(url: &str) -> String {
-    match (url.find("://"), url.rfind('@')) {
-        (Some(start), Some(end)) if start < end => format!("{}://…{}", &url[..start], &url[end..]),
-        _ => url.to_owned(),
-    }
 }
 
 fn start_log(args: &Args) -> Result<(), Failure> {

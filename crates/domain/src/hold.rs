@@ -114,6 +114,11 @@ impl HoldStatus {
         }
     }
 
+    /// Whether a hold with this status claims units or became an order: of one order, one hold at a time may.
+    pub const fn is_current(self) -> bool {
+        matches!(self, Self::Held | Self::Confirmed)
+    }
+
     /// Reads the glossary's word.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Held, Self::Confirmed, Self::Released, Self::Expired].into_iter().find(|s| s.as_str() == text)

@@ -7,7 +7,7 @@
 use crate::{Answer, Applied, Engine, EngineError, Now, seam::Pending};
 use holdfast_domain::Command;
 use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 
 /// From this size on, the next batch is decided while one is synced. Smaller ones had better grow meanwhile: over HTTP,
 /// many small batches cost more than the sync they would overlap with; in process at K = 1,024, overlapping gains a
@@ -23,11 +23,14 @@ pub struct LanesConfig {
     pub depth: usize,
     /// The most commands in one batch.
     pub max_batch: usize,
+    /// Batches under way at once, on an engine that is not [blocking](Engine::is_blocking). With more than one,
+    /// commands may be applied in another order than the one in which they were enqueued.
+    pub workers: usize,
 }
 
 impl Default for LanesConfig {
     fn default() -> Self {
-        Self { depth: 16_384, max_batch: 1024 }
+        Self { depth: 16_384, max_batch: 1024, workers: 1 }
     }
 }
 
@@ -53,10 +56,13 @@ impl Lanes {
         if engine.is_blocking() {
             // Two threads: one decides, one waits for the disk and answers.
             let (started, pending) = mpsc::channel(IN_FLIGHT);
-            spawn("lane", run(engine, requests, config.max_batch, Some(started)))?;
+            spawn("lane", run(engine, Arc::new(Mutex::new(requests)), config.max_batch, Some(started)))?;
             spawn("answers", answer_pending(pending))?;
         } else {
-            tokio::spawn(run(engine, requests, config.max_batch, None));
+            let requests = Arc::new(Mutex::new(requests));
+            for _ in 0..config.workers.max(1) {
+                tokio::spawn(run(engine.clone(), requests.clone(), config.max_batch, None));
+            }
         }
         Ok(Self { lane, depth: config.depth })
     }
@@ -115,12 +121,13 @@ type Started = (Pending, Waiting);
 
 async fn run(
     engine: Arc<dyn Engine>,
-    mut requests: mpsc::Receiver<Request>,
+    requests: Arc<Mutex<mpsc::Receiver<Request>>>,
     max_batch: usize,
     started: Option<mpsc::Sender<Started>>,
 ) {
     let mut gathered: Vec<Request> = Vec::with_capacity(max_batch);
-    while requests.recv_many(&mut gathered, max_batch).await > 0 {
+    // Whoever waits for requests holds the lock; the others are at work, or wait for their turn to wait.
+    while requests.lock().await.recv_many(&mut gathered, max_batch).await > 0 {
         let (commands, waiting): (Vec<_>, Waiting) = gathered.drain(..).map(|r| (r.command, r.answer)).unzip();
         match (engine.clone().start(commands, Now::Clock), &started) {
             (Applied::Done(result), _) => answer(waiting, result),

@@ -5,10 +5,15 @@
 
 pub mod clock;
 pub mod embedded;
+pub mod postgres;
 
+mod audit;
 mod batcher;
 mod error;
+mod records;
 mod seam;
+mod sql;
+mod tls;
 
 pub use batcher::{Lanes, LanesConfig};
 pub use error::EngineError;
@@ -16,3 +21,4 @@ pub use holdfast_domain as domain;
 pub use seam::{
     Answer, Applied, AuditReport, Drift, Engine, Health, HoldFilter, LedgerFilter, Now, NumberedEntry, OrderView, Page,
 };
+pub use sql::{OpenError, SqlConfig, Strategy};

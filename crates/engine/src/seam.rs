@@ -119,6 +119,8 @@ pub struct Health {
     pub skus: u64,
     /// How far the wall clock is from the engine's clock, in milliseconds.
     pub clock_offset_ms: i64,
+    /// Batches decided again since the start because of what another node did: deadlocks, rows changed meanwhile.
+    pub retries: u64,
 }
 
 /// Where stock and holds live.

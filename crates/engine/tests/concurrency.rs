@@ -141,7 +141,7 @@ async fn a_full_lane_answers_at_once_and_applies_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let embedded: Arc<dyn Engine> = Arc::new(Embedded::open(folder.path()).unwrap());
     let gated = Arc::new(Gated::new(embedded.clone()));
-    let lanes = Lanes::start(gated.clone(), &LanesConfig { depth: 8, max_batch: 4 }).unwrap();
+    let lanes = Lanes::start(gated.clone(), &LanesConfig { depth: 8, max_batch: 4, ..LanesConfig::default() }).unwrap();
     let first = tokio::spawn(submit(lanes.clone(), Command::SetStock(set("HOT", 100))));
     gated.entered().await;
     let mut waiting = Vec::new();

@@ -55,10 +55,11 @@ pub(crate) async fn watcher(app: Shared, mut stop: watch::Receiver<bool>) {
             told = offset;
             tracing::warn!(
                 offset_ms = offset,
-                "the wall clock was set; holds go on by the engine's clock until the next restart"
+                "this machine's wall clock and the engine's clock are apart; holds go by the engine's clock"
             );
         }
         app.metrics.clock_offset.set(offset);
+        app.metrics.retries.set(health.retries as i64);
         app.metrics.holds.set(health.holds as i64);
         app.metrics.skus.set(health.skus as i64);
         app.metrics.ready.set(i64::from(health.problem.is_none()));

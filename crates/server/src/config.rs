@@ -125,6 +125,20 @@ pub struct FileConfig {
     pub lane_depth: Option<usize>,
     /// The most commands in one batch.
     pub max_batch: Option<usize>,
+    /// Batches under way at once, on an engine that others share.
+    pub lane_workers: Option<usize>,
+    /// As `--strategy`.
+    pub strategy: Option<String>,
+    /// As `--database-schema`.
+    pub database_schema: Option<String>,
+    /// As `--database-pool`.
+    pub database_pool: Option<usize>,
+    /// As `--database-wait-ms`.
+    pub database_wait_ms: Option<u64>,
+    /// As `--database-timeout-ms`.
+    pub database_timeout_ms: Option<u64>,
+    /// As `--database-ca`.
+    pub database_ca: Option<String>,
     /// Connections served at once.
     pub max_connections: Option<usize>,
     /// Keys by their digests.
@@ -242,6 +256,7 @@ impl Config {
         )?;
         is_range("lane_depth", (1..=1_000_000).contains(&self.lanes.depth), "from 1 to 1000000")?;
         is_range("max_batch", (1..=100_000).contains(&self.lanes.max_batch), "from 1 to 100000")?;
+        is_range("lane_workers", (1..=1000).contains(&self.lanes.workers), "from 1 to 1000")?;
         is_range("max_connections", (1..=1_000_000).contains(&self.max_connections), "from 1 to 1000000")
     }
 }

@@ -30,6 +30,7 @@ pub(crate) struct Metrics {
     pub(crate) holds: Gauge,
     pub(crate) skus: Gauge,
     pub(crate) clock_offset: Gauge,
+    pub(crate) retries: Gauge,
     pub(crate) connections: Gauge,
     pub(crate) drift: Gauge,
     pub(crate) ready: Gauge,
@@ -47,6 +48,7 @@ impl Metrics {
             holds: Gauge::default(),
             skus: Gauge::default(),
             clock_offset: Gauge::default(),
+            retries: Gauge::default(),
             connections: Gauge::default(),
             drift: Gauge::default(),
             ready: Gauge::default(),
@@ -65,6 +67,8 @@ impl Metrics {
         registry.register("skus", "SKUs known", metrics.skus.clone());
         let offset = "How far the wall clock is ahead of the engine's clock, in milliseconds";
         registry.register("clock_offset_milliseconds", offset, metrics.clock_offset.clone());
+        let retries = "Batches decided again since the start because of what another node did";
+        registry.register("engine_retries", retries, metrics.retries.clone());
         registry.register("http_connections", "Open connections", metrics.connections.clone());
         registry.register("audit_drift", "Differences found by the last audit", metrics.drift.clone());
         registry.register("ready", "1 when requests can be served", metrics.ready.clone());

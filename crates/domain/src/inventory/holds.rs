@@ -260,7 +260,7 @@ impl Inventory {
     pub(super) fn lapsed_units(&self, sku: &Sku, now: Time) -> u64 {
         let rest = match self.shelf.rest(sku) {
             Rest::Units(units, _) => units,
-            Rest::Unknown => 0,
+            Rest::Unknown | Rest::More => 0,
         };
         rest + self.known_lapsed_units(sku, now)
     }

@@ -28,8 +28,10 @@ pub enum Key {
     Receipt(Ref),
     /// Some payments with status unmatched, oldest first; see [`Inventory::put_stale`].
     Stale,
-    /// In a part: the next of the lapsed holds on a SKU, those that lapsed first, first; see [`Inventory::put_rest`].
+    /// In a part: some more of the lapsed holds on a SKU, those that lapsed first, first; see [`Inventory::put_more`].
     Lapsed(Sku),
+    /// In a part: how many units the lapsed holds on a SKU claim that were not handed in; see [`Inventory::put_rest`].
+    Rest(Sku),
     /// In a part: lapsed holds on any SKU, one more than so many if there are, those that lapsed first, first.
     Due(u32),
 }
@@ -41,18 +43,21 @@ impl Inventory {
         match command {
             Command::SetStock(asked) => {
                 self.want_stock(&asked.sku, out);
+                self.want_rest(&asked.sku, out);
                 self.want_lapsed(&asked.sku, now, out, |stock| {
                     (stock.held + stock.sold).saturating_sub(asked.total.get())
                 });
             }
             Command::AdjustStock { sku, delta, key, .. } => {
                 self.want_stock(sku, out);
+                self.want_rest(sku, out);
                 let taken = if *delta < 0 { delta.unsigned_abs() } else { 0 };
                 self.want_lapsed(sku, now, out, |stock| taken.saturating_sub(stock.available));
                 self.want_receipt(key.as_ref(), out);
             }
             Command::RemoveStock { sku, .. } => {
                 self.want_stock(sku, out);
+                self.want_rest(sku, out);
                 self.want_lapsed(sku, now, out, |stock| if stock.sold == 0 { stock.held } else { 0 });
             }
             Command::Hold(asked) => {
@@ -87,15 +92,19 @@ impl Inventory {
         }
     }
 
-    /// In a part: as many lapsed holds on the SKU as the command may have to expire, and how many units the rest has.
+    /// In a part: as many lapsed holds on the SKU as the command may have to expire.
     fn want_lapsed(&self, sku: &Sku, now: Time, out: &mut Vec<Key>, needed: impl FnOnce(&Stock) -> u64) {
         let Some(stock) = self.shelf.get(sku).filter(|_| !self.whole) else { return };
-        let is_wanted = match self.shelf.rest(sku) {
-            Rest::Unknown => true,
-            Rest::Units(rest, _) => rest > 0 && self.known_lapsed_units(sku, now) < needed(stock),
-        };
-        if is_wanted {
+        let is_all = matches!(self.shelf.rest(sku), Rest::Units(0, _));
+        if !is_all && self.known_lapsed_units(sku, now) < needed(stock) {
             out.push(Key::Lapsed(sku.clone()));
+        }
+    }
+
+    /// In a part: what an answer that tells the counters as of now needs.
+    fn want_rest(&self, sku: &Sku, out: &mut Vec<Key>) {
+        if !self.whole && self.shelf.get(sku).is_some() && !matches!(self.shelf.rest(sku), Rest::Units(..)) {
+            out.push(Key::Rest(sku.clone()));
         }
     }
 
@@ -222,10 +231,17 @@ impl Inventory {
         self.shelf.insert(stock, Mark::Clean, &mut self.changes);
     }
 
-    /// Hands in how many units of a SKU are claimed by lapsed holds that were not handed in, and answers
-    /// [`Key::Lapsed`].
+    /// Hands in how many units of a SKU are claimed by holds that have lapsed by now and were not handed in; 0 says
+    /// that all of them were.
     pub fn put_rest(&mut self, sku: &Sku, units: u64, now: Time) {
-        self.shelf.set_rest(sku, units, now);
+        self.shelf.set_rest(sku, Rest::Units(units, now));
+    }
+
+    /// Hands in: there are more lapsed holds on the SKU than those that were handed in.
+    pub fn put_more(&mut self, sku: &Sku) {
+        if self.shelf.rest(sku) == Rest::Unknown {
+            self.shelf.set_rest(sku, Rest::More);
+        }
     }
 
     /// Hands in a hold. The SKUs of one with status held must have been handed in before.

@@ -201,6 +201,11 @@ impl Inventory {
         }
     }
 
+    /// What the shop has decided.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     /// What was changed and not yet settled down.
     pub fn changes(&self) -> &Changes {
         &self.changes

@@ -19,6 +19,8 @@ pub(super) struct Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     Unknown,
+    /// There are some.
+    More,
     /// They claim so many units; those that had not lapsed at this moment are not among them.
     Units(u64, Time),
 }
@@ -80,10 +82,9 @@ impl Shelf {
         self.places.insert(sku, Place { stock, removed: false, due: BTreeSet::new(), rest });
     }
 
-    /// Notes how many units the lapsed holds claim that were not handed in.
-    pub(super) fn set_rest(&mut self, sku: &Sku, units: u64, now: Time) {
+    pub(super) fn set_rest(&mut self, sku: &Sku, rest: Rest) {
         if let Some(place) = self.places.get_mut(sku) {
-            place.rest = Rest::Units(units, now);
+            place.rest = rest;
         }
     }
 

@@ -74,7 +74,7 @@ pub(super) fn waiting_count(db: &Connection) -> Result<u64, Failure> {
 pub(super) fn key(db: &Connection, inventory: &mut Inventory, key: Key, any_waiting: bool) -> Result<(), Failure> {
     match &key {
         // A whole inventory knows every SKU and every hold that claims units.
-        Key::Stock(_) | Key::Lapsed(_) | Key::Due(_) => inventory.put_absent(key),
+        Key::Stock(_) | Key::Lapsed(_) | Key::Rest(_) | Key::Due(_) => inventory.put_absent(key),
         Key::Hold(id) => match hold(db, *id)? {
             Some(found) => inventory.put_hold(found),
             None => inventory.put_absent(key),

@@ -19,6 +19,7 @@ mod writer;
 
 pub use failure::Failure;
 
+use crate::audit::Fold;
 use crate::clock::{Clock, random_seed};
 use crate::{
     Answer, Applied, AuditReport, Engine, EngineError, Health, HoldFilter, LedgerFilter, Now, NumberedEntry, OrderView,
@@ -74,7 +75,7 @@ struct Core {
     durable: Durable,
     writer: Mutex<Writer>,
     readers: Mutex<Vec<Connection>>,
-    fold: Mutex<audit::Fold>,
+    fold: Mutex<Fold>,
     problem: Mutex<Option<String>>,
     /// A reader met a broken file: the upkeep throws the index away, which may be the one.
     suspects_index: AtomicBool,
@@ -191,7 +192,7 @@ impl Core {
 /// # Errors
 /// When the folder holds no store or cannot be read.
 pub fn audit_folder(dir: &Path) -> Result<AuditReport, Failure> {
-    audit::run(&store::reader(dir)?, &mut audit::Fold::default(), crate::clock::wall())
+    audit::run(&store::reader(dir)?, &mut Fold::default(), crate::clock::wall())
 }
 
 #[async_trait]
@@ -257,7 +258,7 @@ impl Engine for Embedded {
     async fn health(&self) -> Health {
         let (skus, holds) = self.core.board.counts();
         let problem = self.core.problem.lock().clone();
-        Health { problem, holds, skus, clock_offset_ms: self.core.clock.offset_ms() }
+        Health { problem, holds, skus, clock_offset_ms: self.core.clock.offset_ms(), retries: 0 }
     }
 
     fn time(&self) -> Time {

@@ -2,12 +2,9 @@
 
 use super::failure::{Failure, corrupt};
 use crate::clock::HoldIds;
-use holdfast_domain::{
-    Currency, CustomerId, Entry, EntryKind, Hold, HoldId, HoldStatus, Job, JobKind, JobReason, JobState, Lines, Money,
-    Order, OrderId, OrderLine, OrderRef, OrderStatus, Payment, PaymentKey, PaymentStatus, Ref, Sku, Stock, Time,
-};
+use crate::records::{Corrupt, EntryRecord, HoldRecord, JobRecord, OrderRecord, PaymentRecord, StockRecord, hold_id};
+use holdfast_domain::{Entry, Hold, HoldId, Job, Order, Payment, Stock};
 use rusqlite::Row;
-use std::fmt::{Display, Write};
 
 /// The columns that [`hold`] reads, in order.
 pub(super) const HOLD: &str = "h.n, h.id, h.order_id, h.status, h.lines, h.customer_id, h.amount, h.currency, \
@@ -31,171 +28,117 @@ pub(super) fn hold_number(id: HoldId) -> i64 {
     HoldIds::number(id) as i64
 }
 
-fn bad<T: Display>(what: &'static str) -> impl Fn(T) -> Failure {
-    move |why| corrupt(format_args!("{what}: {why}"))
+impl From<Corrupt> for Failure {
+    fn from(found: Corrupt) -> Self {
+        Self::Corrupt(found.0)
+    }
 }
 
-fn word<T>(row: &Row<'_>, column: usize, parse: fn(&str) -> Option<T>) -> Result<T, Failure> {
-    let text = row.get_ref(column)?.as_str().map_err(bad("a word"))?;
-    parse(text).ok_or_else(|| corrupt(format_args!("unknown word {text:?}")))
+fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Failure> {
+    row.get_ref(column)?.as_str().map_err(corrupt)
 }
 
-fn reference(row: &Row<'_>, column: usize) -> Result<Ref, Failure> {
-    Ref::new(row.get_ref(column)?.as_str().map_err(bad("a reference"))?).map_err(bad("a reference"))
+fn optional<'a>(row: &'a Row<'_>, column: usize) -> Result<Option<&'a str>, Failure> {
+    row.get_ref(column)?.as_str_or_null().map_err(corrupt)
 }
 
-fn count(row: &Row<'_>, column: usize) -> Result<u64, Failure> {
-    u64::try_from(row.get::<_, i64>(column)?).map_err(bad("a count"))
-}
-
-fn time(row: &Row<'_>, column: usize) -> Result<Time, Failure> {
-    Ok(Time::from_millis(row.get(column)?))
-}
-
-fn money(row: &Row<'_>, column: usize) -> Result<Money, Failure> {
-    let amount: Option<i64> = row.get(column)?;
-    let currency = row.get_ref(column + 1)?.as_str_or_null().map_err(bad("a currency"))?;
-    Ok(Money {
-        amount: amount.map(u64::try_from).transpose().map_err(bad("an amount"))?,
-        currency: currency.map(|c| Currency::new(c).ok_or_else(|| corrupt("a currency"))).transpose()?,
-    })
-}
-
-fn optional<T>(row: &Row<'_>, column: usize, read: impl Fn(&str) -> Result<T, Failure>) -> Result<Option<T>, Failure> {
-    row.get_ref(column)?.as_str_or_null().map_err(bad("a text"))?.map(read).transpose()
-}
-
-fn hold_id(text: &str) -> Result<HoldId, Failure> {
-    HoldId::parse(text).ok_or_else(|| corrupt(format_args!("bad hold id {text:?}")))
+fn optional_hold(row: &Row<'_>, column: usize) -> Result<Option<HoldId>, Failure> {
+    Ok(optional(row, column)?.map(hold_id).transpose()?)
 }
 
 pub(super) fn stock(row: &Row<'_>) -> Result<Stock, Failure> {
-    let limit: Option<i64> = row.get(4)?;
-    Ok(Stock {
-        sku: Sku::new(row.get_ref(0)?.as_str().map_err(bad("a SKU"))?).map_err(bad("a SKU"))?,
-        available: count(row, 1)?,
-        held: count(row, 2)?,
-        sold: count(row, 3)?,
-        limit_per_customer: limit.map(u64::try_from).transpose().map_err(bad("a limit"))?,
-        version: count(row, 5)?,
-    })
+    let record = StockRecord {
+        sku: text(row, 0)?,
+        available: row.get(1)?,
+        held: row.get(2)?,
+        sold: row.get(3)?,
+        limit_per_customer: row.get(4)?,
+        version: row.get(5)?,
+    };
+    Ok(record.read()?)
 }
 
 pub(super) fn hold(row: &Row<'_>) -> Result<Hold, Failure> {
-    Ok(Hold {
-        id: hold_id(row.get_ref(1)?.as_str().map_err(bad("a hold id"))?)?,
-        order_id: OrderId::new(row.get_ref(2)?.as_str().map_err(bad("an order id"))?).map_err(bad("an order id"))?,
-        status: word(row, 3, HoldStatus::parse)?,
-        lines: read_lines(row.get_ref(4)?.as_str().map_err(bad("lines"))?)?,
-        customer_id: optional(row, 5, |t| CustomerId::new(t).map_err(bad("a customer")))?,
-        money: money(row, 6)?,
-        created_at: time(row, 8)?,
-        expires_at: time(row, 9)?,
+    let record = HoldRecord {
+        id: hold_id(text(row, 1)?)?,
+        order_id: text(row, 2)?,
+        status: text(row, 3)?,
+        lines: text(row, 4)?,
+        customer_id: optional(row, 5)?,
+        amount: row.get(6)?,
+        currency: optional(row, 7)?,
+        created_at: row.get(8)?,
+        expires_at: row.get(9)?,
         late: row.get(10)?,
-        payment_ref: optional(row, 11, |t| Ok(t.into()))?,
-        metadata: optional(row, 12, |t| Ok(t.into()))?,
-    })
+        payment_ref: optional(row, 11)?,
+        metadata: optional(row, 12)?,
+    };
+    Ok(record.read()?)
 }
 
 pub(super) fn order(row: &Row<'_>) -> Result<Order, Failure> {
-    let provider = optional(row, 4, |t| Ref::new(t).map_err(bad("a provider")))?;
-    let payment_id = optional(row, 5, |t| Ref::new(t).map_err(bad("a payment")))?;
-    Ok(Order {
-        hold_id: hold_id(row.get_ref(0)?.as_str().map_err(bad("a hold id"))?)?,
-        order_id: OrderId::new(row.get_ref(1)?.as_str().map_err(bad("an order id"))?).map_err(bad("an order id"))?,
-        status: word(row, 2, OrderStatus::parse)?,
-        lines: read_order_lines(row.get_ref(3)?.as_str().map_err(bad("lines"))?)?,
-        payment: provider.zip(payment_id).map(|(provider, payment_id)| PaymentKey { provider, payment_id }),
-        confirmed_at: time(row, 6)?,
+    let record = OrderRecord {
+        hold: hold_id(text(row, 0)?)?,
+        order_id: text(row, 1)?,
+        status: text(row, 2)?,
+        lines: text(row, 3)?,
+        payment_provider: optional(row, 4)?,
+        payment_id: optional(row, 5)?,
+        confirmed_at: row.get(6)?,
         late: row.get(7)?,
-        customer_id: optional(row, 8, |t| CustomerId::new(t).map_err(bad("a customer")))?,
-        money: money(row, 9)?,
-    })
+        customer_id: optional(row, 8)?,
+        amount: row.get(9)?,
+        currency: optional(row, 10)?,
+    };
+    Ok(record.read()?)
 }
 
 pub(super) fn payment(row: &Row<'_>) -> Result<Payment, Failure> {
-    let order = optional(row, 2, |t| OrderId::new(t).map_err(bad("an order id")))?;
-    let hold = optional(row, 3, hold_id)?;
-    Ok(Payment {
-        key: PaymentKey { provider: reference(row, 0)?, payment_id: reference(row, 1)? },
-        order: order.map(OrderRef::Order).or(hold.map(OrderRef::Hold)),
-        money: money(row, 4)?,
-        email: optional(row, 6, |t| Ok(t.into()))?,
+    let record = PaymentRecord {
+        provider: text(row, 0)?,
+        payment_id: text(row, 1)?,
+        order_id: optional(row, 2)?,
+        hold: optional_hold(row, 3)?,
+        amount: row.get(4)?,
+        currency: optional(row, 5)?,
+        email: optional(row, 6)?,
         authorized: row.get(7)?,
         captured: row.get(8)?,
         failed: row.get(9)?,
         canceled: row.get(10)?,
-        refunded: count(row, 11)?,
-        status: word(row, 12, PaymentStatus::parse)?,
-        received_at: time(row, 13)?,
-    })
+        refunded: row.get(11)?,
+        status: text(row, 12)?,
+        received_at: row.get(13)?,
+    };
+    Ok(record.read()?)
 }
 
 pub(super) fn job(row: &Row<'_>) -> Result<Job, Failure> {
-    Ok(Job {
-        payment: PaymentKey { provider: reference(row, 0)?, payment_id: reference(row, 1)? },
-        kind: word(row, 2, JobKind::parse)?,
-        reason: word(row, 3, JobReason::parse)?,
-        state: word(row, 4, JobState::parse)?,
-        idempotency_key: row.get::<_, String>(5)?.into(),
-        money: money(row, 6)?,
-        created_at: time(row, 8)?,
-    })
+    let record = JobRecord {
+        provider: text(row, 0)?,
+        payment_id: text(row, 1)?,
+        kind: text(row, 2)?,
+        reason: text(row, 3)?,
+        state: text(row, 4)?,
+        idempotency_key: text(row, 5)?,
+        amount: row.get(6)?,
+        currency: optional(row, 7)?,
+        created_at: row.get(8)?,
+    };
+    Ok(record.read()?)
 }
 
 pub(super) fn entry(row: &Row<'_>) -> Result<(u64, Entry), Failure> {
-    let entry = Entry {
-        at: time(row, 1)?,
-        kind: word(row, 2, EntryKind::parse)?,
-        sku: optional(row, 3, |t| Sku::new(t).map_err(bad("a SKU")))?,
+    let record = EntryRecord {
+        at: row.get(1)?,
+        kind: text(row, 2)?,
+        sku: optional(row, 3)?,
         available: row.get(4)?,
         held: row.get(5)?,
         sold: row.get(6)?,
-        hold: optional(row, 7, hold_id)?,
-        order: optional(row, 8, |t| OrderId::new(t).map_err(bad("an order id")))?,
-        reason: optional(row, 9, |t| Ok(t.into()))?,
+        hold: optional_hold(row, 7)?,
+        order_id: optional(row, 8)?,
+        reason: optional(row, 9)?,
     };
-    Ok((count(row, 0)?, entry))
-}
-
-/// One line of text per SKU: quantity, a space, the SKU. A SKU contains no line break.
-pub(super) fn write_lines(lines: &Lines, out: &mut String) {
-    out.clear();
-    for line in lines {
-        if !out.is_empty() {
-            out.push('\n');
-        }
-        let _ = write!(out, "{} {}", line.quantity.get(), line.sku);
-    }
-}
-
-fn read_lines(text: &str) -> Result<Lines, Failure> {
-    let mut lines = Vec::with_capacity(1);
-    for line in text.split('\n') {
-        let (quantity, sku) = line.split_once(' ').ok_or_else(|| corrupt("a line without a quantity"))?;
-        let quantity = quantity.parse::<u64>().map_err(bad("a quantity"))?;
-        lines.push((Sku::new(sku).map_err(bad("a SKU"))?, quantity));
-    }
-    Lines::new(lines).map_err(bad("lines"))
-}
-
-/// One line of text per SKU: quantity, returned, the SKU, separated by spaces.
-pub(super) fn write_order_lines(lines: &[OrderLine]) -> String {
-    let told: Vec<String> = lines.iter().map(|l| format!("{} {} {}", l.quantity, l.returned, l.sku)).collect();
-    told.join("\n")
-}
-
-fn read_order_lines(text: &str) -> Result<Vec<OrderLine>, Failure> {
-    let read = |line: &str| {
-        let mut parts = line.splitn(3, ' ');
-        let mut part = || parts.next().ok_or_else(|| corrupt("a short order line"));
-        let quantity = part()?.parse::<u64>().map_err(bad("a quantity"))?;
-        let returned = part()?.parse::<u64>().map_err(bad("a returned quantity"))?;
-        let sku = Sku::new(part()?).map_err(bad("a SKU"))?;
-        if returned > quantity {
-            return Err(corrupt("more returned than bought"));
-        }
-        Ok(OrderLine { sku, quantity, returned })
-    };
-    text.split('\n').map(read).collect()
+    Ok((row.get::<_, i64>(0)?.unsigned_abs(), record.read()?))
 }

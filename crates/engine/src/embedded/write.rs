@@ -2,6 +2,7 @@
 
 use super::failure::{Failure, corrupt};
 use super::rows;
+use crate::records;
 use holdfast_domain::{Changes, Currency, CustomerId, Entry, Hold, Inventory, Mark, OrderId, OrderRef, Sku};
 use rusqlite::{Connection, Statement, params};
 use std::sync::LazyLock;
@@ -119,7 +120,7 @@ fn holds(db: &Connection, inventory: &Inventory, changes: &Changes) -> Result<()
     }
     let mut lines = String::new();
     INSERT.run(db, &made, |statement, at, hold| {
-        rows::write_lines(&hold.lines, &mut lines);
+        records::write_lines(&hold.lines, &mut lines);
         bind!(
             statement,
             at,
@@ -143,7 +144,7 @@ fn holds(db: &Connection, inventory: &Inventory, changes: &Changes) -> Result<()
 
 fn update_hold(db: &Connection, hold: &Hold) -> Result<(), Failure> {
     let mut lines = String::new();
-    rows::write_lines(&hold.lines, &mut lines);
+    records::write_lines(&hold.lines, &mut lines);
     let told = db
         .prepare_cached(
             "UPDATE holds SET status = ?2, lines = ?3, amount = ?4, expires_at = ?5, late = ?6, payment_ref = ?7
@@ -179,7 +180,7 @@ fn orders(db: &Connection, inventory: &Inventory, changes: &Changes) -> Result<(
             rows::hold_number(order.hold_id),
             order.order_id.as_str(),
             order.status.as_str(),
-            rows::write_order_lines(&order.lines),
+            records::write_order_lines(&order.lines),
             order.payment.as_ref().map(|p| p.provider.as_str()),
             order.payment.as_ref().map(|p| p.payment_id.as_str()),
             order.confirmed_at.millis(),

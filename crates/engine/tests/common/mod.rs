@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 pub mod bare;
+pub mod databases;
 pub mod dice;
 pub mod gate;
 pub mod invariants;

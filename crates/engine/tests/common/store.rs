@@ -26,6 +26,10 @@ impl Store {
         match &key {
             Key::Stock(sku) if self.stocks.contains_key(sku) => self.hand_in_stock(sku, inventory),
             Key::Lapsed(sku) => self.hand_in_next_lapsed(sku, now, inventory),
+            Key::Rest(sku) => {
+                let rest = self.lapsed_and_unknown(sku, now, inventory);
+                inventory.put_rest(sku, rest.iter().map(|h| h.lines.quantity_of(sku)).sum(), now);
+            }
             Key::Due(limit) => {
                 for hold in self.lapsed(now).into_iter().take(*limit as usize + 1) {
                     self.hand_in_hold(hold, inventory);
@@ -99,16 +103,24 @@ impl Store {
         lapsed
     }
 
-    /// One more: a part that asks for more than it needs would be found out by nothing, one that asks for too little is.
-    fn hand_in_next_lapsed(&self, sku: &Sku, now: Time, inventory: &mut Inventory) {
+    fn lapsed_and_unknown(&self, sku: &Sku, now: Time, inventory: &Inventory) -> Vec<&Hold> {
         let mut lapsed = self.lapsed(now);
         lapsed.retain(|h| h.lines.quantity_of(sku) > 0 && inventory.find_hold(h.id).is_none());
         lapsed.sort_by_key(|h| (h.expires_at, h.id));
+        lapsed
+    }
+
+    /// One more: whoever asks for too few is found out.
+    fn hand_in_next_lapsed(&self, sku: &Sku, now: Time, inventory: &mut Inventory) {
+        let lapsed = self.lapsed_and_unknown(sku, now, inventory);
         if let Some(next) = lapsed.first() {
             self.hand_in_hold(next, inventory);
         }
-        let rest = lapsed.iter().skip(1).map(|h| h.lines.quantity_of(sku)).sum();
-        inventory.put_rest(sku, rest, now);
+        if lapsed.len() > 1 {
+            inventory.put_more(sku);
+        } else {
+            inventory.put_rest(sku, 0, now);
+        }
     }
 
     pub fn order_file(&self, id: &OrderId) -> OrderFile {

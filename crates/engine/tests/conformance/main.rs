@@ -20,26 +20,42 @@ mod stock;
 mod unmatched;
 
 use common::bare::Bare;
+use common::databases::{opened, postgres_config};
 use common::lab::{Lab, Opened};
+use holdfast_engine::Strategy;
 use holdfast_engine::domain::Policy;
 use holdfast_engine::embedded::Embedded;
 use std::sync::Arc;
 
 include!("registry.rs");
 
-async fn bare(policy: Policy) -> Opened {
-    Opened { engine: Arc::new(Bare::whole(policy)), keep: Box::new(()) }
+async fn bare(policy: Policy) -> Option<Opened> {
+    Some(Opened { engine: Arc::new(Bare::whole(policy)), keep: Box::new(()) })
 }
 
-async fn bare_in_parts(policy: Policy) -> Opened {
-    Opened { engine: Arc::new(Bare::in_parts(policy)), keep: Box::new(()) }
+async fn bare_in_parts(policy: Policy) -> Option<Opened> {
+    Some(Opened { engine: Arc::new(Bare::in_parts(policy)), keep: Box::new(()) })
 }
 
-async fn embedded(policy: Policy) -> Opened {
+async fn embedded(policy: Policy) -> Option<Opened> {
     let folder = tempfile::tempdir().unwrap();
-    Opened { engine: Arc::new(Embedded::open_with(folder.path(), policy).unwrap()), keep: Box::new(folder) }
+    Some(Opened { engine: Arc::new(Embedded::open_with(folder.path(), policy).unwrap()), keep: Box::new(folder) })
+}
+
+async fn postgres_row_lock(policy: Policy) -> Option<Opened> {
+    opened(postgres_config(Strategy::RowLock, policy)).await
+}
+
+async fn postgres_optimistic(policy: Policy) -> Option<Opened> {
+    opened(postgres_config(Strategy::Optimistic, policy)).await
 }
 
 subject!(inventory, super::bare);
 subject!(inventory_in_parts, super::bare_in_parts);
 subject!(embedded, super::embedded);
+
+mod postgres {
+    use super::*;
+    subject!(row_lock, super::postgres_row_lock);
+    subject!(optimistic, super::postgres_optimistic);
+}

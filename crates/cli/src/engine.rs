@@ -1,0 +1,133 @@
+//! Which engine a command works on: flags and variables first, then the file.
+
+use crate::Failure;
+use clap::Args;
+use holdfast_engine::domain::Policy;
+use holdfast_engine::embedded::Embedded;
+use holdfast_engine::{Engine, SqlConfig, Strategy, postgres};
+use holdfast_server::FileConfig;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Args, Clone, Default)]
+pub(crate) struct EngineArgs {
+    /// Where stock and holds live: embedded, or postgres://user:password@host/database [default: embedded].
+    #[arg(long, env = "HOLDFAST_ENGINE", value_name = "ENGINE", hide_env_values = true)]
+    pub(crate) engine: Option<String>,
+    /// The folder of the embedded engine [default: ./holdfast-data].
+    #[arg(long, env = "HOLDFAST_DATA_DIR", value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// How a database's units are claimed: row_lock, optimistic or skip_locked [default: row_lock].
+    #[arg(long, env = "HOLDFAST_STRATEGY", value_name = "NAME")]
+    pub(crate) strategy: Option<String>,
+    /// PostgreSQL: the schema for the tables [default: holdfast].
+    #[arg(long, env = "HOLDFAST_DATABASE_SCHEMA", value_name = "NAME")]
+    pub(crate) database_schema: Option<String>,
+    /// The most connections to the database [default: 8].
+    #[arg(long, env = "HOLDFAST_DATABASE_POOL", value_name = "N")]
+    pub(crate) database_pool: Option<usize>,
+    /// Milliseconds to wait for a connection to the database [default: 2000].
+    #[arg(long, env = "HOLDFAST_DATABASE_WAIT_MS", value_name = "MS")]
+    pub(crate) database_wait_ms: Option<u64>,
+    /// Milliseconds that a statement or a commit may take, waiting for locks included [default: 5000].
+    #[arg(long, env = "HOLDFAST_DATABASE_TIMEOUT_MS", value_name = "MS")]
+    pub(crate) database_timeout_ms: Option<u64>,
+    /// Certificates to trust besides the public ones, for a database behind TLS.
+    #[arg(long, env = "HOLDFAST_DATABASE_CA", value_name = "FILE.pem")]
+    pub(crate) database_ca: Option<PathBuf>,
+}
+
+/// What was chosen.
+#[derive(Debug)]
+pub(crate) enum Choice {
+    Embedded { data_dir: PathBuf, policy: Policy },
+    Postgres(Box<SqlConfig>),
+}
+
+impl EngineArgs {
+    /// Decides between flags, file and defaults, and refuses what makes no sense.
+    pub(crate) fn choose(&self, file: &FileConfig, policy: Policy) -> Result<Choice, Failure> {
+        let engine = self.engine.clone().or_else(|| file.engine.clone()).unwrap_or_else(|| "embedded".into());
+        let strategy = self.strategy.clone().or_else(|| file.strategy.clone());
+        let strategy = strategy.map_or(Ok(Strategy::default()), |name| parse_strategy(&name))?;
+        match engine.split_once("://") {
+            None if engine == "embedded" => {
+                if strategy != Strategy::default() {
+                    return Err("a strategy is for an engine on a database; leave out --strategy".to_owned().into());
+                }
+                let data_dir = self.data_dir.clone().or_else(|| file.data_dir.clone().map(PathBuf::from));
+                Ok(Choice::Embedded { data_dir: data_dir.unwrap_or_else(|| "holdfast-data".into()), policy })
+            }
+            Some(("postgres" | "postgresql", _)) => {
+                Ok(Choice::Postgres(Box::new(self.database(engine, strategy, file, policy)?)))
+            }
+            _ => Err(Failure::Told(format!(
+                "the engine {:?} is not known to this version; use embedded or postgres://user:password@host/database",
+                without_password(&engine)
+            ))),
+        }
+    }
+
+    fn database(
+        &self,
+        url: String,
+        strategy: Strategy,
+        file: &FileConfig,
+        policy: Policy,
+    ) -> Result<SqlConfig, Failure> {
+        let default = SqlConfig::new(url);
+        let millis = |flag: Option<u64>, file: Option<u64>, default: Duration| {
+            flag.or(file).map_or(default, Duration::from_millis)
+        };
+        let config = SqlConfig {
+            schema: self.database_schema.clone().or_else(|| file.database_schema.clone()).unwrap_or(default.schema),
+            strategy,
+            policy,
+            pool: self.database_pool.or(file.database_pool).unwrap_or(default.pool),
+            wait: millis(self.database_wait_ms, file.database_wait_ms, default.wait),
+            timeout: millis(self.database_timeout_ms, file.database_timeout_ms, default.timeout),
+            ca: self.database_ca.clone().or_else(|| file.database_ca.clone().map(PathBuf::from)),
+            url: default.url,
+        };
+        let is_range = |name: &str, ok: bool, what: &str| {
+            if ok { Ok(()) } else { Err(Failure::Told(format!("{name} must be {what}"))) }
+        };
+        is_range("database_pool", (2..=1000).contains(&config.pool), "from 2 to 1000 connections")?;
+        let is_sane = |time: Duration| (10..=600_000).contains(&time.as_millis());
+        is_range("database_wait_ms", is_sane(config.wait), "from 10 to 600000 ms")?;
+        is_range("database_timeout_ms", is_sane(config.timeout), "from 10 to 600000 ms")?;
+        Ok(config)
+    }
+}
+
+fn parse_strategy(name: &str) -> Result<Strategy, Failure> {
+    match Strategy::parse(name) {
+        Some(Strategy::Naive) => {
+            Err("the strategy naive oversells, as it is meant to; it is for `holdfast bench` only".to_owned().into())
+        }
+        Some(strategy) => Ok(strategy),
+        None => Err(format!("the strategy {name:?} is not known; use row_lock, optimistic or skip_locked").into()),
+    }
+}
+
+impl Choice {
+    /// Opens it.
+    pub(crate) async fn open(self) -> Result<Arc<dyn Engine>, Failure> {
+        match self {
+            Self::Embedded { data_dir, policy } => {
+                let engine = tokio::task::spawn_blocking(move || Embedded::open_with(&data_dir, policy)).await??;
+                Ok(Arc::new(engine))
+            }
+            Self::Postgres(config) => Ok(postgres::open(&config).await?),
+        }
+    }
+}
+
+/// The user name and password of a URL are nobody's business.
+pub(crate) fn without_password(url: &str) -> String {
+    match (url.find("://"), url.rfind('@')) {
+        (Some(start), Some(end)) if start < end => format!("{}://…{}", &url[..start], &url[end..]),
+        _ => url.to_owned(),
+    }
+}

@@ -1,0 +1,60 @@
+//! The tables and their version: made and migrated under a lock, all or nothing.
+
+use super::failure;
+use crate::sql::{Fault, OpenError};
+use deadpool_postgres::Pool;
+
+/// Every version's statements, in order: the first makes version 1.
+const VERSIONS: [&str; 1] = [include_str!("migrations/1.sql")];
+/// Two nodes that start together do this one after the other.
+const LOCK: i64 = 0x686f_6c64_6661_7374;
+
+pub(super) async fn run(pool: &Pool, schema: &str) -> Result<(), OpenError> {
+    let client = pool.get().await.map_err(failure::pool).map_err(|fault| {
+        OpenError(format!("{fault}; is the database up, and are its host, port, user and password right?"))
+    })?;
+    let told = migrate(&client, schema).await;
+    if told.is_err() {
+        // The connection may be left in a transaction.
+        drop(deadpool_postgres::Object::take(client));
+    }
+    told
+}
+
+async fn migrate(client: &deadpool_postgres::Client, schema: &str) -> Result<(), OpenError> {
+    let failed = |error| OpenError::from(failure::fault(error));
+    client.batch_execute("BEGIN; SET LOCAL statement_timeout TO 0").await.map_err(failed)?;
+    client.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await.map_err(failed)?;
+    let is_there = "SELECT to_regclass($1 || '.schema_version') IS NOT NULL";
+    let is_there: bool = client.query_one(is_there, &[&schema]).await.map_err(failed)?.get(0);
+    let found: i32 = if is_there {
+        let version = "SELECT coalesce(max(version), 0) FROM schema_version";
+        client.query_one(version, &[]).await.map_err(failed)?.get(0)
+    } else {
+        0
+    };
+    let known = i32::try_from(VERSIONS.len()).unwrap_or(i32::MAX);
+    if found > known {
+        return Err(OpenError(format!(
+            "the database has schema version {found}, but this program knows version {known}; run a newer holdfast"
+        )));
+    }
+    if found == 0 {
+        let create = format!(
+            "CREATE SCHEMA IF NOT EXISTS \"{schema}\";
+             CREATE TABLE IF NOT EXISTS schema_version (version integer PRIMARY KEY, made_at timestamptz NOT NULL DEFAULT now())"
+        );
+        client.batch_execute(&create).await.map_err(|error| match failure::fault(error) {
+            Fault::Unavailable(why) => OpenError(format!(
+                "{why}; the user must be allowed to make the schema {schema}, or to make tables in it"
+            )),
+            other => other.into(),
+        })?;
+    }
+    for version in found + 1..=known {
+        tracing::info!(version, schema, "making the tables");
+        client.batch_execute(VERSIONS[version as usize - 1]).await.map_err(failed)?;
+        client.execute("INSERT INTO schema_version (version) VALUES ($1)", &[&version]).await.map_err(failed)?;
+    }
+    client.batch_execute("COMMIT").await.map_err(failed)
+}

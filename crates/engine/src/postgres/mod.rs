@@ -1,0 +1,55 @@
+//! The engine on PostgreSQL: any number of nodes on one database.
+//!
+//! A batch is one READ COMMITTED transaction, whatever the server's defaults: SKUs are locked in order, the rules
+//! decide, and what changed is written with a handful of array statements.
+
+mod connect;
+mod failure;
+mod migrate;
+mod pipeline;
+mod read;
+mod rows;
+mod tx;
+mod write;
+
+use crate::Engine;
+use crate::sql::{Fault, Mode, OpenError, SqlConfig, SqlEngine, Store};
+use async_trait::async_trait;
+use deadpool_postgres::Pool;
+use std::sync::Arc;
+use std::time::Duration;
+use tx::PgTx;
+
+/// One statement a file.
+macro_rules! sql {
+    ($name:literal) => {
+        include_str!(concat!("sql/", $name, ".sql"))
+    };
+}
+use sql;
+
+/// Opens the engine on this database, and makes or migrates its tables.
+///
+/// # Errors
+/// When the database cannot be reached, refuses us, or was written by a newer version; in words that name the way out.
+pub async fn open(config: &SqlConfig) -> Result<Arc<dyn Engine>, OpenError> {
+    let pool = connect::pool(config)?;
+    migrate::run(&pool, &config.schema).await?;
+    let store = PgStore { pool, timeout: config.timeout };
+    Ok(Arc::new(SqlEngine::open(store, config).await?))
+}
+
+struct PgStore {
+    pool: Pool,
+    timeout: Duration,
+}
+
+#[async_trait]
+impl Store for PgStore {
+    type Tx = PgTx;
+
+    async fn begin(&self, mode: Mode) -> Result<PgTx, Fault> {
+        let client = self.pool.get().await.map_err(failure::pool)?;
+        PgTx::begin(client, mode, self.timeout).await
+    }
+}

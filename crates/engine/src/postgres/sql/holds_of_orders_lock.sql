@@ -1,0 +1,3 @@
+-- The holds that claim units for orders, locked. $1: orders.
+SELECT id, order_id, status, lines, customer_id, amount, currency, created_at, expires_at, late, payment_ref, metadata
+FROM holds WHERE order_id = ANY ($1::text[]) AND status = 'held' ORDER BY id FOR UPDATE

@@ -1,0 +1,182 @@
+//! The engine over a [`Store`].
+
+use super::batch::Batches;
+use super::clock::SharedClock;
+use super::config::SqlConfig;
+use super::fault::Fault;
+use super::lists;
+use super::store::{Mode, Store, Told, Tx};
+use crate::audit::{Fold, STEP, compare};
+use crate::{
+    Answer, AuditReport, Engine, EngineError, Health, HoldFilter, LedgerFilter, Now, NumberedEntry, OrderView, Page,
+};
+use async_trait::async_trait;
+use holdfast_domain::{Command, Hold, HoldId, Job, OrderId, Payment, Sku, Stock, Time};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Reads in one snapshot, by an expression over the transaction.
+macro_rules! read {
+    ($store:expr, $tx:ident => $read:expr) => {
+        async {
+            let mut $tx = $store.begin(Mode::ReadOnly).await?;
+            let result: Result<_, Fault> = async { $read }.await;
+            $tx.roll_back().await;
+            result
+        }
+        .await
+    };
+}
+
+/// Stock and holds in a database that other nodes may use too.
+pub(crate) struct SqlEngine<S> {
+    core: Arc<Core<S>>,
+}
+
+struct Core<S> {
+    store: S,
+    batches: Batches,
+    clock: SharedClock,
+    /// The fold of the ledger, as far as the last audit went; taken away while one runs.
+    fold: Mutex<Option<Fold>>,
+    problem: Mutex<Option<String>>,
+}
+
+impl<S: Store> SqlEngine<S> {
+    /// An engine over a store whose tables are in place.
+    pub(crate) async fn open(store: S, config: &SqlConfig) -> Result<Self, Fault> {
+        let told = read!(store, tx => tx.told().await)?;
+        let core = Core {
+            store,
+            batches: Batches::new(config.policy.clone(), config.strategy),
+            clock: SharedClock::new(told.now),
+            fold: Mutex::default(),
+            problem: Mutex::default(),
+        };
+        Ok(Self { core: Arc::new(core) })
+    }
+
+    fn told<T>(&self, result: Result<T, Fault>) -> Result<T, EngineError> {
+        let result = result.map_err(EngineError::from);
+        self.core.note(result.as_ref().err());
+        result
+    }
+}
+
+impl<S: Store> Core<S> {
+    fn note(&self, error: Option<&EngineError>) {
+        let problem = error.filter(|e| !matches!(e, EngineError::Overloaded)).map(ToString::to_string);
+        let mut last = self.problem.lock();
+        if problem.is_some() && last.is_none() {
+            tracing::error!(problem, "the database failed");
+        }
+        if problem.is_none() && last.is_some() {
+            tracing::info!("the database serves again");
+        }
+        *last = problem;
+    }
+
+    async fn told(&self) -> Result<Told, Fault> {
+        let told = read!(self.store, tx => tx.told().await)?;
+        self.clock.set(told.now);
+        Ok(told)
+    }
+}
+
+#[async_trait]
+impl<S: Store> Engine for SqlEngine<S> {
+    async fn apply(&self, batch: Vec<Command>, now: Now) -> Result<Vec<Answer>, EngineError> {
+        let core = self.core.clone();
+        // In a task of its own: a caller that goes away cannot leave it half-way.
+        let task = tokio::spawn(async move { core.batches.apply(&core.store, &core.clock, batch, now).await });
+        let result = task.await.unwrap_or_else(|e| Err(EngineError::Unknown(format!("a batch ended early: {e}"))));
+        self.core.note(result.as_ref().err());
+        result
+    }
+
+    fn is_blocking(&self) -> bool {
+        false
+    }
+
+    async fn stock(&self, sku: &Sku) -> Result<Option<Stock>, EngineError> {
+        let now = self.time();
+        self.told(read!(self.core.store, tx => tx.stock(sku, now).await))
+    }
+
+    async fn stocks(&self, after: Option<&Sku>, limit: usize) -> Result<Page<Stock>, EngineError> {
+        let now = self.time();
+        let items = self.told(read!(self.core.store, tx => tx.stocks(after, now, limit).await))?;
+        let next = (items.len() == limit).then(|| items.last().map(|s| s.sku.to_string())).flatten();
+        Ok(Page { items, next })
+    }
+
+    async fn hold(&self, id: HoldId) -> Result<Option<Hold>, EngineError> {
+        self.told(read!(self.core.store, tx => tx.hold(id).await))
+    }
+
+    async fn holds(&self, filter: HoldFilter, limit: usize) -> Result<Page<Hold>, EngineError> {
+        let now = self.time();
+        self.told(read!(self.core.store, tx => lists::holds(&mut tx, &filter, limit, now).await))
+    }
+
+    async fn order(&self, id: &OrderId) -> Result<Option<OrderView>, EngineError> {
+        self.told(read!(self.core.store, tx => {
+            let Some(order) = tx.order(id).await? else { return Ok(None) };
+            let payment = match &order.payment {
+                Some(key) => tx.payment(key).await?,
+                None => None,
+            };
+            Ok(Some(OrderView { order, payment }))
+        }))
+    }
+
+    async fn ledger(&self, filter: LedgerFilter, limit: usize) -> Result<Page<NumberedEntry>, EngineError> {
+        let after = i64::try_from(filter.after).unwrap_or(i64::MAX);
+        let (sku, order) = (filter.sku.as_ref(), filter.order_id.as_ref());
+        let items = self.told(read!(self.core.store, tx => tx.entries(sku, order, after, limit).await))?;
+        let next = (items.len() == limit).then(|| items.last().map(|e| e.seq.to_string())).flatten();
+        Ok(Page { items, next })
+    }
+
+    async fn payments(&self, status: Option<String>, after: u64, limit: usize) -> Result<Page<Payment>, EngineError> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let found = self.told(read!(self.core.store, tx => tx.payments(status.as_deref(), after, limit).await))?;
+        Ok(lists::page(found, limit))
+    }
+
+    async fn refunds(&self, state: Option<String>, after: u64, limit: usize) -> Result<Page<Job>, EngineError> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let found = self.told(read!(self.core.store, tx => tx.refunds(state.as_deref(), after, limit).await))?;
+        Ok(lists::page(found, limit))
+    }
+
+    async fn audit(&self) -> Result<AuditReport, EngineError> {
+        let cut = self.told(read!(self.core.store, tx => tx.cut().await))?;
+        // The ledger up to the cut never changes, so it is folded afterwards, a transaction a step.
+        let mut fold = self.core.fold.lock().take().unwrap_or_default();
+        fold.rewind_to(cut.last);
+        while fold.upto < cut.last {
+            let upto = cut.last.min(fold.upto + STEP);
+            self.told(read!(self.core.store, tx => tx.fold(&mut fold, upto).await))?;
+            fold.upto = upto;
+        }
+        let report = compare(&cut, &fold, self.time());
+        *self.core.fold.lock() = Some(fold);
+        Ok(report)
+    }
+
+    async fn health(&self) -> Health {
+        // Asks the database: a node that cannot reach it is not ready, whether or not anybody has noticed.
+        let told = self.core.told().await.map_err(EngineError::from);
+        self.core.note(told.as_ref().err());
+        let problem = told.as_ref().err().map(|_| "the database cannot be reached".to_owned());
+        let (holds, skus) = told.map_or((0, 0), |told| (told.holds, told.skus));
+        let retries = self.core.batches.retries.load(Ordering::Relaxed);
+        Health { problem, holds, skus, clock_offset_ms: self.core.clock.offset_ms(), retries }
+    }
+
+    fn time(&self) -> Time {
+        self.core.clock.now()
+    }
+}

@@ -1,0 +1,24 @@
+//! What the engines on a shared SQL database have in common: any number of nodes, one transaction a batch.
+//!
+//! A batch is loaded (the rows that it touches, SKUs in order), decided by the same rules as everywhere, and written
+//! back in the same transaction. What differs between databases stands behind [`Store`] and [`Tx`]; nothing here knows
+//! one of them. No transaction outlives its batch, and none depends on a caller who may hang up.
+
+mod batch;
+mod clock;
+mod config;
+mod engine;
+mod fault;
+mod lists;
+mod load;
+mod part;
+mod store;
+mod writes;
+
+pub use config::{SqlConfig, Strategy};
+pub use fault::OpenError;
+
+pub(crate) use engine::SqlEngine;
+pub(crate) use fault::Fault;
+pub(crate) use store::{Asked, Found, Kept, Mode, Store, Told, Tx};
+pub(crate) use writes::Writes;

@@ -1,0 +1,49 @@
+//! What one transaction knows: the part of the inventory that was handed in, and how the rows were before.
+
+use crate::sql::store::Kept;
+use hashbrown::HashMap;
+use holdfast_domain::{Hold, HoldId, HoldStatus, Inventory, Policy, Sku, Time};
+
+pub(super) struct Part {
+    pub(super) inventory: Inventory,
+    /// The moment of the batch, once the database was asked.
+    pub(super) now: Option<Time>,
+    /// Each SKU's revision as it was read.
+    pub(super) revisions: HashMap<Sku, i64>,
+    /// Each hold as it was read.
+    pub(super) before: HashMap<HoldId, Hold>,
+}
+
+impl Part {
+    pub(super) fn new(policy: Policy, hash_seed: u64) -> Self {
+        Self {
+            inventory: Inventory::part(policy, hash_seed),
+            now: None,
+            revisions: HashMap::new(),
+            before: HashMap::new(),
+        }
+    }
+
+    pub(super) fn put_stock(&mut self, kept: Kept) {
+        if self.inventory.stock_change(&kept.stock.sku).is_none() {
+            self.revisions.insert(kept.stock.sku.clone(), kept.revision);
+            self.inventory.put_stock(kept.stock);
+        }
+    }
+
+    /// Hands in a hold whose SKUs were handed in before.
+    pub(super) fn put_hold(&mut self, hold: Hold) {
+        if self.inventory.find_hold(hold.id).is_some() {
+            return;
+        }
+        self.before.insert(hold.id, hold.clone());
+        self.inventory.put_hold(hold);
+    }
+
+    /// Ids of the holds handed in that claimed units of this SKU, or of any, and had lapsed by now.
+    pub(super) fn lapsed(&self, sku: Option<&Sku>, now: Time) -> Vec<HoldId> {
+        let has = |hold: &&Hold| sku.is_none_or(|sku| hold.lines.quantity_of(sku) > 0);
+        let lapsed = |hold: &&Hold| hold.status == HoldStatus::Held && !hold.is_live(now);
+        self.before.values().filter(lapsed).filter(has).map(|hold| hold.id).collect()
+    }
+}

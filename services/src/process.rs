@@ -1,0 +1,158 @@
+//! Processes, ports and folders.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// What a server can be told from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// End at once, without tidying up.
+    Kill,
+    /// Do nothing at all, until told to go on.
+    Stop,
+    /// Go on.
+    Continue,
+    /// End in good order.
+    Interrupt,
+}
+
+impl Signal {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Kill => "-KILL",
+            Self::Stop => "-STOP",
+            Self::Continue => "-CONT",
+            Self::Interrupt => "-INT",
+        }
+    }
+}
+
+/// Sends a signal to a process that we started.
+pub(crate) fn signal(pid: u32, signal: Signal) {
+    // One that has ended meanwhile needs no signal.
+    let _ = Command::new("kill").args([signal.name(), &pid.to_string()]).stderr(Stdio::null()).status();
+}
+
+/// A port that is free now.
+pub(crate) fn free_port() -> Result<u16, String> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| format!("no free port: {e}"))?;
+    listener.local_addr().map(|address| address.port()).map_err(|e| format!("no free port: {e}"))
+}
+
+/// A new folder that its user alone may enter; removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(kind: &str, user: Option<&str>) -> Result<Self, String> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("holdfast-{kind}-{}-{n}", std::process::id()));
+        let failed = |e: std::io::Error| format!("cannot make {}: {e}", path.display());
+        fs::create_dir_all(&path).map_err(failed)?;
+        if let Some(user) = user {
+            run(Command::new("chown").arg(user).arg(&path))?;
+        }
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What stays behind in the temporary place harms nobody.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The user to run a server as: these servers refuse to run as root.
+pub(crate) fn unprivileged(user: &'static str) -> Option<&'static str> {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0").then_some(user)
+}
+
+/// The program, run as this user.
+pub(crate) fn as_user(program: &Path, user: Option<&str>) -> Command {
+    match user {
+        Some(user) => {
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid", user, "--regid", user, "--clear-groups", "--"]).arg(program);
+            command
+        }
+        None => Command::new(program),
+    }
+}
+
+/// Runs it to its end; what it said when it failed.
+pub(crate) fn run(command: &mut Command) -> Result<Output, String> {
+    let output = command.stdin(Stdio::null()).output().map_err(|e| format!("{command:?}: {e}"))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+/// A program in one of these folders, or on the path.
+pub(crate) fn find(program: &str, folders: &[PathBuf]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let all = folders.iter().cloned().chain(std::env::split_paths(&path));
+    all.map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// A running server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts it, its output going to a file.
+    pub(crate) fn start(command: &mut Command, log: PathBuf) -> Result<Self, String> {
+        let file = fs::OpenOptions::new().create(true).append(true).open(&log).map_err(|e| e.to_string())?;
+        let copy = file.try_clone().map_err(|e| e.to_string())?;
+        let child = command.stdin(Stdio::null()).stdout(file).stderr(copy).spawn();
+        Ok(Self { child: child.map_err(|e| format!("{command:?}: {e}"))?, log })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it answers.
+    pub(crate) fn wait_until(&mut self, mut answers: impl FnMut() -> bool) -> Result<(), String> {
+        for _ in 0..600 {
+            if answers() {
+                return Ok(());
+            }
+            if let Ok(Some(status)) = self.child.try_wait() {
+                let log = fs::read_to_string(&self.log).unwrap_or_default();
+                let lines: Vec<&str> = log.lines().rev().take(20).collect();
+                return Err(format!(
+                    "the server ended: {status}\n{}",
+                    lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+                ));
+            }
+            sleep(Duration::from_millis(50));
+        }
+        Err("the server did not answer within 30 s".into())
+    }
+
+    /// Ends it, gently or not, and waits for the end.
+    pub(crate) fn end(&mut self, how: Signal) {
+        signal(self.pid(), how);
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            self.end(Signal::Kill);
+        }
+    }
+}

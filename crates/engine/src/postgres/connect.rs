@@ -40,10 +40,14 @@ pub(super) fn pool(config: &SqlConfig) -> Result<Pool, OpenError> {
         .map_err(|e| OpenError(e.to_string()))
 }
 
-/// What a connection is told once. An asynchronous commit would be answered before it is durable.
+/// What a connection is told once. An asynchronous commit would be answered before it is durable. Every lookup has an
+/// index, but a statement that is prepared while the tables are empty would be planned to read them whole, and go on
+/// doing so while they grow. And compiling a statement takes longer than it runs.
 fn setup(config: &SqlConfig) -> String {
     format!(
         "SET search_path TO \"{}\"; SET statement_timeout TO {}; SET idle_in_transaction_session_timeout TO {};
+         SET enable_seqscan TO off; SET enable_mergejoin TO off; SET jit TO off;
+         SET plan_cache_mode TO force_generic_plan;
          SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
         config.schema,
         config.timeout.as_millis(),

@@ -149,12 +149,8 @@ fn holds<'a>(writes: &'a Writes<'a>, planned: &mut Vec<Write<'a>>) {
     if !gone.is_empty() {
         planned.push(Write {
             sql: sql!("delete_claims"),
-            columns: vec![
-                column(gone, |(sku, ..)| sku.as_str()),
-                column(gone, |(_, at, _)| at.millis()),
-                column(gone, |(_, _, hold)| rows::uuid(*hold)),
-            ],
-            touches: Some(gone.len()),
+            columns: vec![column(gone, |(hold, _)| rows::uuid(*hold))],
+            touches: Some(gone.iter().map(|(_, lines)| lines).sum()),
         });
     }
     let new = &writes.new_claims;

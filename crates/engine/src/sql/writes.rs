@@ -19,8 +19,8 @@ pub(crate) struct Writes<'a> {
     /// Other holds that have changed, with the status they had.
     pub(crate) holds: Vec<(&'a Hold, HoldStatus)>,
     pub(crate) new_holds: Vec<&'a Hold>,
-    /// Claims that are there no more.
-    pub(crate) gone_claims: Vec<(&'a Sku, Time, HoldId)>,
+    /// Holds whose claims are there no more, or otherwise, and how many each had.
+    pub(crate) gone_claims: Vec<(HoldId, usize)>,
     pub(crate) new_claims: Vec<(&'a Sku, Time, HoldId, u64)>,
     pub(crate) new_orders: Vec<&'a Order>,
     pub(crate) orders: Vec<&'a Order>,
@@ -118,7 +118,7 @@ impl<'a> Writes<'a> {
         if let Some(before) = claimed
             && (!claims || is_moved(before))
         {
-            self.gone_claims.extend(before.lines.iter().map(|line| (&line.sku, before.expires_at, hold.id)));
+            self.gone_claims.push((hold.id, before.lines.iter().count()));
         }
         if claims && claimed.is_none_or(is_moved) {
             let lines = hold.lines.iter();

@@ -45,15 +45,16 @@ CREATE UNIQUE INDEX holds_current ON holds (order_id) WHERE status IN ('held', '
 CREATE INDEX holds_ended ON holds (order_id) WHERE status IN ('released', 'expired');
 CREATE INDEX holds_customer ON holds (customer_id) WHERE status = 'held' AND customer_id IS NOT NULL;
 
--- What holds with status held claim, one row a line: found by SKU and deadline.
+-- What holds with status held claim, one row a line: found by SKU and deadline, or by deadline alone.
 CREATE TABLE claims (
     sku        text COLLATE "C" NOT NULL,
     expires_at bigint NOT NULL,
     hold       uuid NOT NULL,
     quantity   bigint NOT NULL,
-    PRIMARY KEY (sku, expires_at, hold),
+    PRIMARY KEY (hold, sku),
     CONSTRAINT claims_quantity CHECK (quantity > 0)
 );
+CREATE INDEX claims_sku ON claims (sku, expires_at, hold);
 CREATE INDEX claims_due ON claims (expires_at, sku, hold);
 
 -- `lines` has one line of text per SKU: quantity bought, quantity returned, the SKU, separated by spaces.

@@ -1,3 +1,2 @@
--- Claims that are there no more.
-DELETE FROM claims c USING unnest($1::text[], $2::bigint[], $3::uuid[]) AS u (sku, expires_at, hold)
-WHERE c.sku = u.sku AND c.expires_at = u.expires_at AND c.hold = u.hold
+-- What holds claimed until now. $1: holds.
+DELETE FROM claims WHERE hold = ANY ($1::uuid[])

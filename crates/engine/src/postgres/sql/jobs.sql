@@ -1,5 +1,3 @@
--- Jobs of payments. $1: providers, $2: payment ids, pairwise.
+-- Jobs of payments. $1: providers, $2: payment ids; others may be among what is found.
 SELECT j.provider, j.payment_id, j.kind, j.reason, j.state, j.idempotency_key, j.amount, j.currency, j.created_at
-FROM unnest($1::text[], $2::text[]) AS asked (provider, payment_id)
-JOIN jobs j ON j.provider = asked.provider AND j.payment_id = asked.payment_id
-ORDER BY j.n
+FROM jobs j WHERE j.provider = ANY ($1::text[]) AND j.payment_id = ANY ($2::text[]) ORDER BY j.n

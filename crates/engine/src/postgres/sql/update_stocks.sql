@@ -4,4 +4,4 @@ SET available = u.available, held = u.held, sold = u.sold, limit_per_customer = 
     version = u.version, revision = s.revision + 1
 FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
     AS u (sku, available, held, sold, limit_per_customer, version, revision)
-WHERE s.sku = u.sku AND (s.revision = u.revision OR $8)
+WHERE s.sku = ANY ($1::text[]) AND s.sku = u.sku AND (s.revision = u.revision OR $8)

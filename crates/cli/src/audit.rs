@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn own(args: &EngineArgs) -> Result<AuditReport, Failure> {
     match args.choose(&FileConfig::default(), holdfast_engine::domain::Policy::default())? {
         Choice::Embedded { data_dir, .. } => from_folder(&data_dir),
-        database @ Choice::Postgres(_) => {
+        database @ Choice::Database(..) => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(async { Ok(database.open().await?.audit().await?) })
         }

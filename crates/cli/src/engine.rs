@@ -4,7 +4,7 @@ use crate::Failure;
 use clap::Args;
 use holdfast_engine::domain::Policy;
 use holdfast_engine::embedded::Embedded;
-use holdfast_engine::{Engine, SqlConfig, Strategy, postgres};
+use holdfast_engine::{Database, Engine, SqlConfig, Strategy};
 use holdfast_server::FileConfig;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 #[derive(Args, Clone, Default)]
 pub(crate) struct EngineArgs {
-    /// Where stock and holds live: embedded, or postgres://user:password@host/database [default: embedded].
+    /// Where stock and holds live: embedded, postgres://user:password@host/database or mysql://… [default: embedded].
     #[arg(long, env = "HOLDFAST_ENGINE", value_name = "ENGINE", hide_env_values = true)]
     pub(crate) engine: Option<String>,
     /// The folder of the embedded engine [default: ./holdfast-data].
@@ -42,7 +42,7 @@ pub(crate) struct EngineArgs {
 #[derive(Debug)]
 pub(crate) enum Choice {
     Embedded { data_dir: PathBuf, policy: Policy },
-    Postgres(Box<SqlConfig>),
+    Database(Database, Box<SqlConfig>),
 }
 
 impl EngineArgs {
@@ -51,21 +51,23 @@ impl EngineArgs {
         let engine = self.engine.clone().or_else(|| file.engine.clone()).unwrap_or_else(|| "embedded".into());
         let strategy = self.strategy.clone().or_else(|| file.strategy.clone());
         let strategy = strategy.map_or(Ok(Strategy::default()), |name| parse_strategy(&name))?;
-        match engine.split_once("://") {
-            None if engine == "embedded" => {
+        match engine.as_str() {
+            "embedded" => {
                 if strategy != Strategy::default() {
                     return Err("a strategy is for an engine on a database; leave out --strategy".to_owned().into());
                 }
                 let data_dir = self.data_dir.clone().or_else(|| file.data_dir.clone().map(PathBuf::from));
                 Ok(Choice::Embedded { data_dir: data_dir.unwrap_or_else(|| "holdfast-data".into()), policy })
             }
-            Some(("postgres" | "postgresql", _)) => {
-                Ok(Choice::Postgres(Box::new(self.database(engine, strategy, file, policy)?)))
-            }
-            _ => Err(Failure::Told(format!(
-                "the engine {:?} is not known to this version; use embedded or postgres://user:password@host/database",
-                without_password(&engine)
-            ))),
+            _ => match Database::of(&engine) {
+                Some(database) => {
+                    Ok(Choice::Database(database, Box::new(self.database(engine, strategy, file, policy)?)))
+                }
+                None => Err(Failure::Told(format!(
+                    "the engine {:?} is not known to this version; use embedded, postgres://user:password@host/database or mysql://…",
+                    without_password(&engine)
+                ))),
+            },
         }
     }
 
@@ -119,7 +121,7 @@ impl Choice {
                 let engine = tokio::task::spawn_blocking(move || Embedded::open_with(&data_dir, policy)).await??;
                 Ok(Arc::new(engine))
             }
-            Self::Postgres(config) => Ok(postgres::open(&config).await?),
+            Self::Database(database, config) => Ok(database.open(&config).await?),
         }
     }
 }

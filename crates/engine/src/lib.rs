@@ -1,14 +1,17 @@
-//! Where stock lives: the seam that every engine fills, the batcher in front of them, and the embedded engine.
+//! Where stock lives: the seam that every engine fills, the batcher in front of them, and the engines: embedded, on
+//! PostgreSQL, and on MySQL or MariaDB.
 //!
 //! An engine applies *batches*: commands go in together, are decided in order by the rules of `holdfast_domain`, and
 //! become durable in one atomic step. [`Lanes`] gathers single requests into batches without ever waiting on purpose.
 
 pub mod clock;
 pub mod embedded;
+pub mod mysql;
 pub mod postgres;
 
 mod audit;
 mod batcher;
+mod database;
 mod error;
 mod records;
 mod seam;
@@ -16,6 +19,7 @@ mod sql;
 mod tls;
 
 pub use batcher::{Lanes, LanesConfig};
+pub use database::Database;
 pub use error::EngineError;
 pub use holdfast_domain as domain;
 pub use seam::{

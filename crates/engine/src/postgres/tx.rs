@@ -122,28 +122,8 @@ impl Tx for PgTx {
         Ok(units.unwrap_or(0).unsigned_abs())
     }
 
-    async fn due(&mut self, now: Time, known: &[HoldId], limit: usize) -> Result<Vec<Hold>, Fault> {
-        // A cart has a row for each of its SKUs: look further until so many carts were met.
-        let mut rows_wanted = limit;
-        loop {
-            let params: Params<'_> = &[&now.millis(), &uuids(known), &size(rows_wanted)];
-            let mut ids = self.all(sql!("due"), params, rows::hold_id).await?;
-            let is_all = ids.len() < rows_wanted;
-            let mut seen = hashbrown::HashSet::new();
-            ids.retain(|id| seen.insert(*id));
-            if is_all || ids.len() >= limit {
-                ids.truncate(limit);
-                // The SKUs before the holds, as everywhere.
-                let skus = self.peek(&ids, &[]).await?;
-                let mut skus: Vec<&str> = skus.iter().map(Sku::as_str).collect();
-                skus.sort_unstable();
-                skus.dedup();
-                self.rows(sql!("stocks_lock"), &[&skus]).await?;
-                let holds = self.all(sql!("holds_lock"), &[&uuids(&ids)], rows::hold).await?;
-                return Ok(holds.into_iter().filter(|h| h.expires_at <= now).collect());
-            }
-            rows_wanted *= 2;
-        }
+    async fn due(&mut self, now: Time, known: &[HoldId], limit: usize) -> Result<Vec<HoldId>, Fault> {
+        self.all(sql!("due"), &[&now.millis(), &uuids(known), &size(limit)], rows::hold_id).await
     }
 
     async fn stale(&mut self, received_before: Time) -> Result<Vec<PaymentKey>, Fault> {

@@ -3,7 +3,7 @@
 use super::pipeline::in_order;
 use super::{failure, rows, sql};
 use crate::records;
-use crate::sql::{Fault, Writes};
+use crate::sql::{Changed, Fault, Writes};
 use deadpool_postgres::Object;
 use holdfast_domain::{
     Currency, CustomerId, Hold, HoldId, Job, JobKind, Order, OrderId, OrderRef, Payment, Sku, Stock, Time,
@@ -134,7 +134,8 @@ fn holds<'a>(writes: &'a Writes<'a>, planned: &mut Vec<Write<'a>>) {
         });
     }
     // Those that end before those that begin: an order has one current hold at a time.
-    let (begin, end): (Vec<_>, Vec<_>) = writes.holds.iter().copied().partition(|(h, _)| h.status.is_current());
+    let is_current = |changed: &Changed<'_>| changed.hold.status.is_current();
+    let (begin, end): (Vec<_>, Vec<_>) = writes.holds.iter().copied().partition(is_current);
     for changed in [end, begin] {
         if changed.is_empty() {
             continue;
@@ -169,12 +170,12 @@ fn holds<'a>(writes: &'a Writes<'a>, planned: &mut Vec<Write<'a>>) {
 }
 
 /// The columns own what they hold, since the rows are sorted for the occasion.
-fn changed_holds<'a>(changed: &[(&'a Hold, holdfast_domain::HoldStatus)]) -> Vec<Column<'a>> {
-    fn owned<'a, T>(changed: &[(&'a Hold, holdfast_domain::HoldStatus)], value: impl Fn(&'a Hold) -> T) -> Column<'a>
+fn changed_holds<'a>(changed: &[Changed<'a>]) -> Vec<Column<'a>> {
+    fn owned<'a, T>(changed: &[Changed<'a>], value: impl Fn(&'a Hold) -> T) -> Column<'a>
     where
         Vec<T>: ToSql + Sync + Send + 'a,
     {
-        Box::new(changed.iter().map(|(hold, _)| value(hold)).collect::<Vec<T>>())
+        Box::new(changed.iter().map(|changed| value(changed.hold)).collect::<Vec<T>>())
     }
     vec![
         owned(changed, |h| rows::uuid(h.id)),
@@ -184,7 +185,7 @@ fn changed_holds<'a>(changed: &[(&'a Hold, holdfast_domain::HoldStatus)]) -> Vec
         owned(changed, |h| h.expires_at.millis()),
         owned(changed, |h| h.late),
         owned(changed, |h| h.payment_ref.as_deref()),
-        Box::new(changed.iter().map(|(_, was)| was.as_str()).collect::<Vec<_>>()),
+        Box::new(changed.iter().map(|changed| changed.was.as_str()).collect::<Vec<_>>()),
     ]
 }
 

@@ -167,8 +167,7 @@ async fn put_later<T: Tx>(tx: &mut T, part: &mut Part, later: Later, now: Time) 
         }
     }
     if let Some(limit) = later.due {
-        let due = tx.due(now, &part.lapsed(None, now), limit as usize + 1).await?;
-        put_holds(tx, part, due).await?;
+        put_due(tx, part, limit as usize + 1, now).await?;
     }
     if later.is_stale {
         let long_ago = Time::from_millis(now.millis() - i64::from(part.inventory.policy().unmatched_grace) * 1000);
@@ -196,4 +195,33 @@ async fn put_lapsed<T: Tx>(tx: &mut T, part: &mut Part, sku: &Sku, now: Time) ->
         part.inventory.put_more(sku);
     }
     Ok(())
+}
+
+/// So many lapsed holds on any SKU, if there are.
+async fn put_due<T: Tx>(tx: &mut T, part: &mut Part, limit: usize, now: Time) -> Result<(), Fault> {
+    let known = part.lapsed(None, now);
+    // A cart has a claim for each of its SKUs: look further until so many carts were met.
+    let mut claims = limit;
+    let holds = loop {
+        let mut found = tx.due(now, &known, claims).await?;
+        let is_all = found.len() < claims;
+        let mut seen = HashSet::new();
+        found.retain(|id| seen.insert(*id));
+        if is_all || found.len() >= limit {
+            found.truncate(limit);
+            break found;
+        }
+        claims *= 2;
+    };
+    if holds.is_empty() {
+        return Ok(());
+    }
+    // The SKUs before the holds, as everywhere. What was settled meanwhile is not due any more.
+    let mut stocks = tx.peek(&holds, &[]).await?;
+    stocks.retain(|sku| part.inventory.stock_change(sku).is_none());
+    stocks.sort();
+    stocks.dedup();
+    let (_, found) = tx.look_up(&Asked { stocks, holds, ..Asked::default() }).await?;
+    found.stocks.into_iter().for_each(|kept| part.put_stock(kept));
+    put_holds(tx, part, found.holds).await
 }

@@ -21,4 +21,4 @@ pub use fault::OpenError;
 pub(crate) use engine::SqlEngine;
 pub(crate) use fault::Fault;
 pub(crate) use store::{Asked, Found, Kept, Mode, Store, Told, Tx};
-pub(crate) use writes::Writes;
+pub(crate) use writes::{Changed, Writes};

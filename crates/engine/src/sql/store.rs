@@ -100,8 +100,8 @@ pub(crate) trait Tx: Send {
     /// Units of a SKU that lapsed holds claim, without those known already.
     async fn lapsed_units(&mut self, sku: &Sku, now: Time, known: &[HoldId]) -> Result<u64, Fault>;
 
-    /// Lapsed holds on any SKU: by deadline, SKU and id, at least so many if there are, without those known already.
-    async fn due(&mut self, now: Time, known: &[HoldId], limit: usize) -> Result<Vec<Hold>, Fault>;
+    /// Claims of lapsed holds on any SKU: by deadline, SKU and id, without those known already.
+    async fn due(&mut self, now: Time, known: &[HoldId], limit: usize) -> Result<Vec<HoldId>, Fault>;
 
     /// Unmatched payments: those whose order has a hold by now, and those received before this moment; some of each.
     async fn stale(&mut self, received_before: Time) -> Result<Vec<PaymentKey>, Fault>;

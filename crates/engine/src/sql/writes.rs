@@ -16,8 +16,8 @@ pub(crate) struct Writes<'a> {
     pub(crate) unchanged: Vec<(&'a Sku, i64)>,
     /// Holds that claim nothing any more, of which nothing but the status has changed.
     pub(crate) ended: Vec<&'a Hold>,
-    /// Other holds that have changed, with the status they had.
-    pub(crate) holds: Vec<(&'a Hold, HoldStatus)>,
+    /// Other holds that have changed.
+    pub(crate) holds: Vec<Changed<'a>>,
     pub(crate) new_holds: Vec<&'a Hold>,
     /// Holds whose claims are there no more, or otherwise, and how many each had.
     pub(crate) gone_claims: Vec<(HoldId, usize)>,
@@ -39,6 +39,16 @@ pub(crate) struct Writes<'a> {
     pub(crate) more_skus: i64,
     /// Write a SKU whatever its revision is by now.
     pub(crate) is_naive: bool,
+}
+
+/// A hold that has changed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Changed<'a> {
+    pub(crate) hold: &'a Hold,
+    /// The status that it had.
+    pub(crate) was: HoldStatus,
+    /// Nothing but its status, and whether it is late, has changed.
+    pub(crate) is_plain: bool,
 }
 
 fn lost(what: &str) -> Fault {
@@ -131,7 +141,11 @@ impl<'a> Writes<'a> {
             Some(before) if has_ended && *hold == (Hold { status: hold.status, ..before.clone() }) => {
                 self.ended.push(hold);
             }
-            Some(before) => self.holds.push((hold, before.status)),
+            Some(before) => {
+                let (was, late) = (before.status, hold.late);
+                let is_plain = *hold == (Hold { status: hold.status, late, ..before.clone() });
+                self.holds.push(Changed { hold, was, is_plain });
+            }
         }
     }
 }

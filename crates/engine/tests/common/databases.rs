@@ -4,7 +4,7 @@
 
 use super::lab::Opened;
 use holdfast_engine::domain::Policy;
-use holdfast_engine::{Engine, SqlConfig, Strategy, postgres};
+use holdfast_engine::{Engine, SqlConfig, Strategy, mysql, postgres};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -38,4 +38,21 @@ pub async fn node(config: &SqlConfig) -> Arc<dyn Engine> {
 pub async fn opened(config: Option<SqlConfig>) -> Option<Opened> {
     let config = config?;
     Some(Opened { engine: node(&config).await, keep: Box::new(()) })
+}
+
+/// A configuration for an empty database in MariaDB.
+pub async fn mysql_config(strategy: Strategy, policy: Policy) -> Option<SqlConfig> {
+    use mysql_async::prelude::Queryable;
+    let url = url("HOLDFAST_TEST_MYSQL")?;
+    let name = fresh_name();
+    let mut admin = mysql_async::Conn::from_url(&url).await.unwrap();
+    admin.query_drop(format!("CREATE DATABASE {name}")).await.unwrap();
+    admin.disconnect().await.unwrap();
+    let (server, _) = url.rsplit_once('/').unwrap();
+    Some(SqlConfig { strategy, policy, pool: 4, ..SqlConfig::new(format!("{server}/{name}")) })
+}
+
+/// One more node on that database.
+pub async fn mysql_node(config: &SqlConfig) -> Arc<dyn Engine> {
+    mysql::open(config).await.unwrap()
 }

@@ -1,0 +1,64 @@
+//! The engine on MySQL and MariaDB: any number of nodes on one database.
+//!
+//! A batch is one READ COMMITTED transaction, whatever the server's defaults: SKUs are locked in order, the rules
+//! decide, and what changed is written with statements of many rows. The protocol has no pipelining and no arrays, so
+//! statements are spread to as many places as there are values.
+
+mod connect;
+mod failure;
+mod migrate;
+mod read;
+mod rows;
+mod spread;
+mod tx;
+mod write;
+
+use crate::Engine;
+use crate::sql::{Fault, Mode, OpenError, SqlConfig, SqlEngine, Store};
+use async_trait::async_trait;
+use mysql_async::Pool;
+use std::sync::Arc;
+use std::time::Duration;
+use tx::MyTx;
+
+/// One statement a file.
+macro_rules! sql {
+    ($name:literal) => {
+        include_str!(concat!("sql/", $name, ".sql"))
+    };
+}
+use sql;
+
+/// Opens the engine on this database, and makes or migrates its tables.
+///
+/// # Errors
+/// When the database cannot be reached, refuses us, or was written by a newer version; in words that name the way out.
+pub async fn open(config: &SqlConfig) -> Result<Arc<dyn Engine>, OpenError> {
+    let store = MyStore { pool: connect::pool(config)?, wait: config.wait, timeout: config.timeout };
+    migrate::run(&store).await?;
+    Ok(Arc::new(SqlEngine::open(store, config).await?))
+}
+
+struct MyStore {
+    pool: Pool,
+    wait: Duration,
+    timeout: Duration,
+}
+
+impl MyStore {
+    async fn connection(&self) -> Result<mysql_async::Conn, Fault> {
+        match tokio::time::timeout(self.wait, self.pool.get_conn()).await {
+            Ok(connection) => connection.map_err(failure::connection),
+            Err(_) => Err(Fault::Unavailable("no connection to MySQL in time".into())),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for MyStore {
+    type Tx = MyTx;
+
+    async fn begin(&self, mode: Mode) -> Result<MyTx, Fault> {
+        MyTx::begin(self.connection().await?, mode, self.timeout).await
+    }
+}

@@ -1,0 +1,2 @@
+-- The last entry.
+SELECT seq FROM totals

@@ -1,0 +1,2 @@
+-- Numbers for entries, the last of which the client reads back: how many, how many more holds, SKUs, the moment.
+UPDATE totals SET seq = LAST_INSERT_ID(seq + ?), holds = holds + ?, skus = skus + ?, last_time = GREATEST(last_time, ?)

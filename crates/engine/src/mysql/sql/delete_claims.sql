@@ -1,0 +1,2 @@
+-- What holds claimed until now.
+DELETE FROM claims WHERE hold IN (?)

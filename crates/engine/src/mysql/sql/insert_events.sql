@@ -1,0 +1,2 @@
+-- Events seen.
+INSERT INTO events (provider, event_id) VALUES /*row*/(?, ?)/*end*/

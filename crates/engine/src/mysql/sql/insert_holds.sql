@@ -1,0 +1,4 @@
+-- New holds.
+INSERT INTO holds (id, order_id, status, lines_text, customer_id, amount, currency, created_at, expires_at, late,
+    payment_ref, metadata)
+VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*end*/

@@ -1,0 +1,2 @@
+-- Idempotency keys used, and what for.
+INSERT INTO receipts (used_key, used_for) VALUES /*row*/(?, ?)/*end*/

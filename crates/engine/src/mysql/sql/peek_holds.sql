@@ -1,0 +1,2 @@
+-- Lines of holds by id.
+SELECT lines_text FROM holds WHERE id IN (?)

@@ -1,0 +1,3 @@
+-- SKUs, not locked.
+SELECT sku, available, held, sold, limit_per_customer, version, revision
+FROM stock WHERE sku IN (?) ORDER BY sku

@@ -1,0 +1,3 @@
+-- Which SKUs have lapsed holds: SKUs, now.
+SELECT sku FROM (SELECT sku, MIN(expires_at) AS first FROM claims WHERE sku IN (?) GROUP BY sku) AS earliest
+WHERE first <= ?

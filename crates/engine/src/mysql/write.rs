@@ -1,0 +1,276 @@
+//! The persist step: statements of many rows.
+
+use super::spread::{Bind, lists, rows as spread};
+use super::tx::{MyTx, list, one};
+use super::{rows, sql};
+use crate::records;
+use crate::sql::{Changed, Fault, Writes};
+use holdfast_domain::{
+    Currency, CustomerId, Hold, HoldId, HoldStatus, Job, JobKind, Order, OrderId, OrderRef, Payment, Sku, Stock,
+};
+use mysql_async::Value;
+
+/// Values of one row.
+macro_rules! row {
+    ($($value:expr),+ $(,)?) => { vec![$(Value::from($value)),+] };
+}
+
+fn amount(amount: Option<u64>) -> Option<i64> {
+    amount.map(|amount| amount as i64)
+}
+
+fn lines(hold: &Hold) -> String {
+    let mut text = String::new();
+    records::write_lines(&hold.lines, &mut text);
+    text
+}
+
+/// Writes everything.
+pub(super) async fn all(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
+    stocks(tx, writes).await?;
+    holds(tx, writes).await?;
+    claims(tx, writes).await?;
+    money(tx, writes).await?;
+    small(tx, writes).await?;
+    entries(tx, writes).await?;
+    unchanged(tx, writes).await
+}
+
+/// Writes rows, a statement for many.
+async fn insert(tx: &mut MyTx, sql: &str, rows: Vec<Vec<Value>>) -> Result<(), Fault> {
+    for (sql, values) in spread(sql, rows) {
+        tx.touch(sql, values).await?;
+    }
+    Ok(())
+}
+
+/// Runs a statement that has to touch so many rows: fewer mean that somebody else was faster.
+async fn touch(tx: &mut MyTx, sql: &str, binds: Vec<Bind>, expected: usize) -> Result<(), Fault> {
+    let (sql, values) = lists(sql, binds);
+    faster(tx.touch(sql, values).await?, expected)
+}
+
+fn faster(touched: u64, expected: usize) -> Result<(), Fault> {
+    if touched == expected as u64 { Ok(()) } else { Err(Fault::Again("another transaction was faster".into())) }
+}
+
+async fn stocks(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
+    for (sku, revision) in &writes.removed_stocks {
+        let binds = vec![one(sku.as_str()), one(*revision), one(writes.is_naive)];
+        touch(tx, sql!("delete_stock"), binds, 1).await?;
+    }
+    let counters = |s: &Stock| {
+        let limit = amount(s.limit_per_customer);
+        row![s.sku.as_str(), s.available as i64, s.held as i64, s.sold as i64, limit, s.version as i64]
+    };
+    let changed = writes.stocks.iter().map(|(stock, revision)| {
+        let mut row = counters(stock);
+        row.extend(row![*revision, writes.is_naive]);
+        row
+    });
+    let mut touched = 0;
+    for (sql, values) in spread(sql!("update_stocks"), changed.collect()) {
+        touched += tx.touch(sql, values).await?;
+    }
+    faster(touched, writes.stocks.len())?;
+    insert(tx, sql!("insert_stocks"), writes.new_stocks.iter().map(|stock| counters(stock)).collect()).await
+}
+
+/// What was refused rests on SKUs that must still be as they were read.
+async fn unchanged(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
+    let skus = writes.unchanged.iter().map(|(sku, revision)| row![sku.as_str(), *revision]);
+    let mut same = 0;
+    for (sql, values) in spread(sql!("count_unchanged"), skus.collect()) {
+        let found = tx.rows_of(sql, values).await?;
+        same += found.first().map_or(Ok(0), |row| rows::number(row, 0))?;
+    }
+    faster(same.unsigned_abs(), writes.unchanged.len())
+}
+
+async fn holds(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
+    for status in [HoldStatus::Released, HoldStatus::Expired] {
+        let ended: Vec<HoldId> = writes.ended.iter().filter(|h| h.status == status).map(|h| h.id).collect();
+        if !ended.is_empty() {
+            let binds = vec![one(status.as_str()), super::tx::ids(&ended)];
+            touch(tx, sql!("end_holds"), binds, ended.len()).await?;
+        }
+    }
+    // Those that end before those that begin: an order has one current hold at a time.
+    let is_current = |changed: &Changed<'_>| changed.hold.status.is_current();
+    let (begin, end): (Vec<_>, Vec<_>) = writes.holds.iter().copied().partition(is_current);
+    for changed in end {
+        update_hold(tx, changed).await?;
+    }
+    for was in [HoldStatus::Held, HoldStatus::Released, HoldStatus::Expired] {
+        for late in [false, true] {
+            let is_it = |c: &&Changed<'_>| is_confirmed(c) && c.was == was && c.hold.late == late;
+            let confirmed: Vec<HoldId> = begin.iter().filter(is_it).map(|c| c.hold.id).collect();
+            if !confirmed.is_empty() {
+                let binds = vec![one(late), super::tx::ids(&confirmed), one(was.as_str())];
+                touch(tx, sql!("confirm_holds"), binds, confirmed.len()).await?;
+            }
+        }
+    }
+    for changed in begin.into_iter().filter(|changed| !is_confirmed(changed)) {
+        update_hold(tx, changed).await?;
+    }
+    insert(tx, sql!("insert_holds"), writes.new_holds.iter().map(|hold| new_hold(hold)).collect()).await
+}
+
+/// Became an order, and nothing else.
+fn is_confirmed(changed: &Changed<'_>) -> bool {
+    changed.is_plain && changed.hold.status == HoldStatus::Confirmed
+}
+
+async fn update_hold(tx: &mut MyTx, Changed { hold, was, .. }: Changed<'_>) -> Result<(), Fault> {
+    let binds = vec![
+        one(hold.status.as_str()),
+        one(lines(hold)),
+        one(amount(hold.money.amount)),
+        one(hold.expires_at.millis()),
+        one(hold.late),
+        one(hold.payment_ref.as_deref()),
+        Bind::One(rows::id_value(hold.id)),
+        one(was.as_str()),
+    ];
+    touch(tx, sql!("update_hold"), binds, 1).await
+}
+
+fn new_hold(hold: &Hold) -> Vec<Value> {
+    row![
+        rows::id_value(hold.id),
+        hold.order_id.as_str(),
+        hold.status.as_str(),
+        lines(hold),
+        hold.customer_id.as_ref().map(CustomerId::as_str),
+        amount(hold.money.amount),
+        hold.money.currency.as_ref().map(Currency::as_str),
+        hold.created_at.millis(),
+        hold.expires_at.millis(),
+        hold.late,
+        hold.payment_ref.as_deref(),
+        hold.metadata.as_deref(),
+    ]
+}
+
+async fn claims(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
+    if !writes.gone_claims.is_empty() {
+        let holds = list(writes.gone_claims.iter().map(|(hold, _)| rows::id_value(*hold)));
+        let lines = writes.gone_claims.iter().map(|(_, lines)| lines).sum();
+        touch(tx, sql!("delete_claims"), vec![holds], lines).await?;
+    }
+    let new = writes.new_claims.iter();
+    let new = new.map(|(sku, at, hold, units)| row![sku.as_str(), at.millis(), rows::id_value(*hold), *units as i64]);
+    insert(tx, sql!("insert_claims"), new.collect()).await
+}
+
+async fn money(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
+    insert(tx, sql!("insert_orders"), writes.new_orders.iter().map(|order| new_order(order)).collect()).await?;
+    for order in &writes.orders {
+        let binds = vec![
+            one(order.status.as_str()),
+            one(records::write_order_lines(&order.lines)),
+            one(order.payment.as_ref().map(|p| p.provider.as_str())),
+            one(order.payment.as_ref().map(|p| p.payment_id.as_str())),
+            one(order.order_id.as_str()),
+        ];
+        touch(tx, sql!("update_order"), binds, 1).await?;
+    }
+    insert(tx, sql!("upsert_payments"), writes.payments.iter().map(|p| payment(p)).collect()).await?;
+    insert(tx, sql!("upsert_jobs"), writes.jobs.iter().map(|j| job(j)).collect()).await
+}
+
+fn new_order(order: &Order) -> Vec<Value> {
+    row![
+        rows::id_value(order.hold_id),
+        order.order_id.as_str(),
+        order.status.as_str(),
+        records::write_order_lines(&order.lines),
+        order.payment.as_ref().map(|p| p.provider.as_str()),
+        order.payment.as_ref().map(|p| p.payment_id.as_str()),
+        order.confirmed_at.millis(),
+        order.late,
+        order.customer_id.as_ref().map(CustomerId::as_str),
+        amount(order.money.amount),
+        order.money.currency.as_ref().map(Currency::as_str),
+    ]
+}
+
+fn payment(payment: &Payment) -> Vec<Value> {
+    let (order, hold) = match &payment.order {
+        Some(OrderRef::Order(id)) => (Some(id.as_str()), None),
+        Some(OrderRef::Hold(id)) => (None, Some(rows::id_value(*id))),
+        None => (None, None),
+    };
+    row![
+        payment.key.provider.as_str(),
+        payment.key.payment_id.as_str(),
+        order,
+        hold.unwrap_or(Value::NULL),
+        amount(payment.money.amount),
+        payment.money.currency.as_ref().map(Currency::as_str),
+        payment.email.as_deref(),
+        payment.authorized,
+        payment.captured,
+        payment.failed,
+        payment.canceled,
+        payment.refunded as i64,
+        payment.status.as_str(),
+        payment.received_at.millis(),
+    ]
+}
+
+fn job(job: &Job) -> Vec<Value> {
+    row![
+        job.payment.provider.as_str(),
+        job.payment.payment_id.as_str(),
+        job.kind == JobKind::Capture,
+        job.kind.as_str(),
+        job.reason.as_str(),
+        job.state.as_str(),
+        &*job.idempotency_key,
+        amount(job.money.amount),
+        job.money.currency.as_ref().map(Currency::as_str),
+        job.created_at.millis(),
+    ]
+}
+
+async fn small(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
+    let events = writes.events.iter().map(|(provider, event)| row![provider.as_str(), event.as_str()]);
+    insert(tx, sql!("insert_events"), events.collect()).await?;
+    let receipts = writes.receipts.iter().map(|(key, used_for)| row![key.as_str(), &**used_for]);
+    insert(tx, sql!("insert_receipts"), receipts.collect()).await?;
+    let (taken, added): (Vec<_>, Vec<_>) = writes.bought.iter().partition(|(.., units)| *units < 0);
+    let added = added.into_iter().map(|(customer, sku, units)| row![customer.as_str(), sku.as_str(), units]);
+    insert(tx, sql!("add_purchases"), added.collect()).await?;
+    for (customer, sku, units) in taken {
+        touch(tx, sql!("take_purchase"), vec![one(units), one(customer.as_str()), one(sku.as_str())], 1).await?;
+    }
+    Ok(())
+}
+
+/// Last of all: this locks the one row that every writer locks.
+async fn entries(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
+    let count = writes.entries.len() as i64;
+    if count == 0 {
+        return Ok(());
+    }
+    let binds = vec![one(count), one(writes.more_holds), one(writes.more_skus), one(writes.now.millis())];
+    touch(tx, sql!("count_entries"), binds, 1).await?;
+    let before = tx.made()? - count;
+    let entries = writes.entries.iter().zip(before + 1..).map(|(entry, seq)| {
+        row![
+            seq,
+            entry.at.millis(),
+            entry.kind.as_str(),
+            entry.sku.as_ref().map(Sku::as_str),
+            entry.available,
+            entry.held,
+            entry.sold,
+            entry.hold.map_or(Value::NULL, rows::id_value),
+            entry.order.as_ref().map(OrderId::as_str),
+            entry.reason.as_deref(),
+        ]
+    });
+    insert(tx, sql!("insert_entries"), entries.collect()).await
+}

@@ -103,7 +103,7 @@ fn stock(row: &Row, claimed: i64, lapsed: i64) -> Result<Stock, Fault> {
 }
 
 pub(super) fn kept(row: &Row) -> Result<Kept, Fault> {
-    Ok(Kept { stock: stock(row, 0, 0)?, revision: number(row, 6)? })
+    Ok(Kept { stock: stock(row, 0, 0)?, revision: number(row, 6)?, carved: number(row, 7)?.unsigned_abs() })
 }
 
 /// As of a moment: units claimed by way of `units`, and those of lapsed holds, are told beside the counters.

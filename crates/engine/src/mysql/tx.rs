@@ -4,7 +4,7 @@ use super::spread::{Bind, lists};
 use super::{failure, read, rows, sql, write};
 use crate::NumberedEntry;
 use crate::audit::{Cut, Fold, add_lines};
-use crate::sql::{Asked, Fault, Found, Mode, Told, Tx, Writes};
+use crate::sql::{Asked, Fault, Found, Loose, Mode, Told, Tx, Writes};
 use async_trait::async_trait;
 use holdfast_domain::{Hold, HoldId, Job, Order, OrderId, Payment, PaymentKey, Sku, Stock, Time};
 use mysql_async::prelude::Queryable;
@@ -156,6 +156,30 @@ impl Tx for MyTx {
 
     async fn look_up(&mut self, asked: &Asked) -> Result<(Told, Found), Fault> {
         read::look_up(self, asked).await
+    }
+
+    async fn claim(&mut self, asked: &[(Sku, u64)]) -> Result<bool, Fault> {
+        for (sku, units) in asked {
+            let free = vec![one(sku.as_str()), one(*units)];
+            let free = self.all(sql!("claim_look"), free, |row| rows::number(row, 0)).await?;
+            if free.len() as u64 != *units {
+                return Ok(false);
+            }
+            let (sql, values) = lists(sql!("claim"), vec![one(sku.as_str()), list(free)]);
+            self.touch(sql, values).await?;
+        }
+        Ok(true)
+    }
+
+    async fn lock_units(&mut self, skus: &[Sku]) -> Result<Vec<Loose>, Fault> {
+        let mut loose = Vec::new();
+        for sku in skus {
+            let left = self.all(sql!("lock_units"), vec![one(sku.as_str())], |row| rows::number(row, 0)).await?;
+            if let Some(last) = left.last() {
+                loose.push(Loose { sku: sku.clone(), rows: left.len() as u64, last: *last });
+            }
+        }
+        Ok(loose)
     }
 
     async fn with_lapsed(&mut self, skus: &[Sku], now: Time) -> Result<Vec<Sku>, Fault> {

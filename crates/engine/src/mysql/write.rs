@@ -63,9 +63,9 @@ async fn stocks(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
         let limit = amount(s.limit_per_customer);
         row![s.sku.as_str(), s.available as i64, s.held as i64, s.sold as i64, limit, s.version as i64]
     };
-    let changed = writes.stocks.iter().map(|(stock, revision)| {
-        let mut row = counters(stock);
-        row.extend(row![*revision, writes.is_naive]);
+    let changed = writes.stocks.iter().map(|changed| {
+        let mut row = counters(changed.stock);
+        row.extend(row![changed.carved as i64, changed.revision, writes.is_naive]);
         row
     });
     let mut touched = 0;
@@ -73,6 +73,12 @@ async fn stocks(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
         touched += tx.touch(sql, values).await?;
     }
     faster(touched, writes.stocks.len())?;
+    if !writes.gone_units.is_empty() {
+        let (sql, values) = lists(sql!("delete_units"), vec![list(writes.gone_units.iter().map(|sku| sku.as_str()))]);
+        tx.touch(sql, values).await?;
+    }
+    let units = writes.new_units.iter().flat_map(|(sku, from, to)| (*from..=*to).map(|n| row![sku.as_str(), n]));
+    insert(tx, sql!("insert_units"), units.collect()).await?;
     insert(tx, sql!("insert_stocks"), writes.new_stocks.iter().map(|stock| counters(stock)).collect()).await
 }
 

@@ -6,7 +6,7 @@ use crate::records::{
     EntryRecord, HoldRecord, JobRecord, OrderRecord, PaymentRecord, StockRecord, customer_id, order_id, payment_key,
     sku,
 };
-use crate::sql::{Fault, Kept};
+use crate::sql::{Fault, Kept, Loose};
 use holdfast_domain::{CustomerId, Hold, HoldId, Job, Order, OrderId, Payment, PaymentKey, Ref, Sku, Stock};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -46,7 +46,7 @@ pub(super) fn stock(row: &Row) -> Result<Stock, Fault> {
 }
 
 pub(super) fn kept(row: &Row) -> Result<Kept, Fault> {
-    Ok(Kept { stock: stock(row)?, revision: get(row, 6)? })
+    Ok(Kept { stock: stock(row)?, revision: get(row, 6)?, carved: get::<i64>(row, 7)?.unsigned_abs() })
 }
 
 pub(super) fn hold(row: &Row) -> Result<Hold, Fault> {
@@ -169,6 +169,10 @@ pub(super) fn event(row: &Row) -> Result<(Ref, Ref), Fault> {
 
 pub(super) fn receipt(row: &Row) -> Result<(Ref, Box<str>), Fault> {
     Ok((crate::records::reference(get(row, 0)?)?, get::<&str>(row, 1)?.into()))
+}
+
+pub(super) fn loose(row: &Row) -> Result<Loose, Fault> {
+    Ok(Loose { sku: a_sku(row)?, rows: get::<i64>(row, 1)?.unsigned_abs(), last: get(row, 2)? })
 }
 
 pub(super) fn a_sku(row: &Row) -> Result<Sku, Fault> {

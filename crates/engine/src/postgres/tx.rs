@@ -1,10 +1,11 @@
 //! One transaction: beginning it, asking it, and ending it.
 
+use super::pipeline::in_order;
 use super::read::Batch;
 use super::{failure, read, rows, sql, write};
 use crate::NumberedEntry;
 use crate::audit::{Cut, Fold, add_lines};
-use crate::sql::{Asked, Fault, Found, Mode, Told, Tx, Writes};
+use crate::sql::{Asked, Fault, Found, Loose, Mode, Told, Tx, Writes};
 use async_trait::async_trait;
 use deadpool_postgres::Object;
 use holdfast_domain::{Counters, Hold, HoldId, Job, Order, OrderId, Payment, PaymentKey, Sku, Stock, Time};
@@ -104,6 +105,27 @@ impl Tx for PgTx {
 
     async fn look_up(&mut self, asked: &Asked) -> Result<(Told, Found), Fault> {
         self.limited(Batch::of(asked, self.locks_skus).look_up(self.client()?)).await
+    }
+
+    async fn claim(&mut self, asked: &[(Sku, u64)]) -> Result<bool, Fault> {
+        let told = self.limited(async {
+            let client = self.client()?;
+            let statement = client.prepare_cached(sql!("claim")).await.map_err(failure::fault)?;
+            let asked: Vec<(&str, i64)> = asked.iter().map(|(sku, units)| (sku.as_str(), *units as i64)).collect();
+            let sent = asked.iter().map(|(sku, units)| {
+                let statement = &statement;
+                async move { client.execute(statement, &[sku, units]).await }
+            });
+            let told = in_order(sent).await.into_iter().zip(&asked);
+            let enough = told.map(|(taken, (_, units))| Ok(taken.map_err(failure::fault)? as i64 == *units));
+            enough.collect::<Result<Vec<bool>, Fault>>()
+        });
+        Ok(told.await?.into_iter().all(|enough| enough))
+    }
+
+    async fn lock_units(&mut self, skus: &[Sku]) -> Result<Vec<Loose>, Fault> {
+        let skus: Vec<&str> = skus.iter().map(Sku::as_str).collect();
+        self.all(sql!("lock_units"), &[&skus], rows::loose).await
     }
 
     async fn with_lapsed(&mut self, skus: &[Sku], now: Time) -> Result<Vec<Sku>, Fault> {

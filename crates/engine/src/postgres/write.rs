@@ -107,17 +107,29 @@ fn stocks<'a>(writes: &'a Writes<'a>, planned: &mut Vec<Write<'a>>) {
         planned.push(Write {
             sql: sql!("update_stocks"),
             columns: vec![
-                column(stocks, |(s, _)| s.sku.as_str()),
-                column(stocks, |(s, _)| s.available as i64),
-                column(stocks, |(s, _)| s.held as i64),
-                column(stocks, |(s, _)| s.sold as i64),
-                column(stocks, |(s, _)| amount(s.limit_per_customer)),
-                column(stocks, |(s, _)| s.version as i64),
-                column(stocks, |(_, revision)| *revision),
+                column(stocks, |s| s.stock.sku.as_str()),
+                column(stocks, |s| s.stock.available as i64),
+                column(stocks, |s| s.stock.held as i64),
+                column(stocks, |s| s.stock.sold as i64),
+                column(stocks, |s| amount(s.stock.limit_per_customer)),
+                column(stocks, |s| s.stock.version as i64),
+                column(stocks, |s| s.carved as i64),
+                column(stocks, |s| s.revision),
                 Box::new(writes.is_naive),
             ],
             touches: Some(stocks.len()),
         });
+    }
+    let gone = &writes.gone_units;
+    if !gone.is_empty() {
+        let columns = vec![column(gone, |sku| sku.as_str())];
+        planned.push(Write { sql: sql!("delete_units"), columns, touches: None });
+    }
+    let new = &writes.new_units;
+    if !new.is_empty() {
+        let columns =
+            vec![column(new, |(sku, ..)| sku.as_str()), column(new, |(_, from, _)| *from), column(new, |(.., to)| *to)];
+        planned.push(Write { sql: sql!("insert_units"), columns, touches: None });
     }
     if !writes.new_stocks.is_empty() {
         planned.push(Write { sql: sql!("insert_stocks"), columns: values(&writes.new_stocks), touches: None });

@@ -21,10 +21,10 @@ const OPTIMISM: u32 = 6;
 
 /// What the batches of a node share.
 pub(super) struct Batches {
-    policy: Policy,
-    strategy: Strategy,
-    hash_seed: u64,
-    ids: Mutex<HoldIds>,
+    pub(super) policy: Policy,
+    pub(super) strategy: Strategy,
+    pub(super) hash_seed: u64,
+    pub(super) ids: Mutex<HoldIds>,
     last_time: AtomicI64,
     /// Batches decided again because of what another transaction did.
     pub(super) retries: AtomicU64,
@@ -76,6 +76,11 @@ impl Batches {
         now: Now,
         attempt: u32,
     ) -> Result<Vec<Answer>, Fault> {
+        if self.strategy == Strategy::SkipLocked
+            && let Some(answers) = self.claim(store, clock, batch, now).await?
+        {
+            return Ok(answers);
+        }
         let mode = match self.strategy {
             Strategy::Naive => Mode::SkusUnlocked,
             Strategy::Optimistic if attempt < OPTIMISM => Mode::SkusUnlocked,
@@ -124,8 +129,7 @@ impl Batches {
             }
             answers.push(part.inventory.apply(command, now));
         }
-        let mut writes = Writes::of(part, now)?;
-        writes.is_naive = self.strategy == Strategy::Naive;
+        let mut writes = Writes::of(part, now, self.strategy)?;
         if mode == Mode::Locking || writes.is_naive {
             // They are locked, or nobody asks.
             writes.unchanged.clear();
@@ -138,7 +142,7 @@ impl Batches {
     }
 
     /// The moment of a batch: what was decided at one moment is never undone by an earlier one, on any node.
-    fn moment(&self, clock: &SharedClock, now: Now, told: Told) -> Time {
+    pub(super) fn moment(&self, clock: &SharedClock, now: Now, told: Told) -> Time {
         let now = match now {
             Now::Clock => {
                 clock.set(told.now);

@@ -6,7 +6,7 @@
 
 use super::fault::Fault;
 use super::part::Part;
-use super::store::{Asked, Found, Told, Tx};
+use super::store::{Asked, Found, Kept, Told, Tx};
 use hashbrown::{HashMap, HashSet};
 use holdfast_domain::{Command, Hold, HoldStatus, Key, OrderFile, OrderId, OrderRef, Sku, Time};
 
@@ -104,7 +104,7 @@ fn sort(wanted: Vec<Key>) -> (Asked, Vec<Key>, Later) {
 }
 
 async fn put<T: Tx>(tx: &mut T, part: &mut Part, found: Found, asked: &Asked) -> Result<(), Fault> {
-    found.stocks.into_iter().for_each(|kept| part.put_stock(kept));
+    put_stocks(tx, part, found.stocks).await?;
     put_holds(tx, part, found.holds).await?;
     let inventory = &mut part.inventory;
     let mut files: HashMap<OrderId, OrderFile> =
@@ -133,6 +133,20 @@ async fn put<T: Tx>(tx: &mut T, part: &mut Part, found: Found, asked: &Asked) ->
     Ok(())
 }
 
+/// Hands in SKUs. Where units stand in rows of their own, those rows say how many are left.
+async fn put_stocks<T: Tx>(tx: &mut T, part: &mut Part, stocks: Vec<Kept>) -> Result<(), Fault> {
+    let carved: Vec<Sku> = stocks.iter().filter(|kept| kept.carved > 0).map(|kept| kept.stock.sku.clone()).collect();
+    let mut loose = HashMap::new();
+    if !carved.is_empty() {
+        loose.extend(tx.lock_units(&carved).await?.into_iter().map(|loose| (loose.sku.clone(), loose)));
+    }
+    for kept in stocks {
+        let loose = loose.remove(&kept.stock.sku);
+        part.put_stock(kept, loose);
+    }
+    Ok(())
+}
+
 /// Hands in holds, and before them the SKUs that they have lines of.
 async fn put_holds<T: Tx>(tx: &mut T, part: &mut Part, holds: Vec<Hold>) -> Result<(), Fault> {
     let held = holds.iter().filter(|hold| hold.status == HoldStatus::Held);
@@ -145,7 +159,7 @@ async fn put_holds<T: Tx>(tx: &mut T, part: &mut Part, holds: Vec<Hold>) -> Resu
         missing.sort();
         missing.dedup();
         let (_, found) = tx.look_up(&Asked { stocks: missing, ..Asked::default() }).await?;
-        found.stocks.into_iter().for_each(|kept| part.put_stock(kept));
+        put_stocks(tx, part, found.stocks).await?;
     }
     holds.into_iter().for_each(|hold| part.put_hold(hold));
     Ok(())
@@ -222,6 +236,6 @@ async fn put_due<T: Tx>(tx: &mut T, part: &mut Part, limit: usize, now: Time) ->
     stocks.sort();
     stocks.dedup();
     let (_, found) = tx.look_up(&Asked { stocks, holds, ..Asked::default() }).await?;
-    found.stocks.into_iter().for_each(|kept| part.put_stock(kept));
+    put_stocks(tx, part, found.stocks).await?;
     put_holds(tx, part, found.holds).await
 }

@@ -5,6 +5,7 @@
 //! one of them. No transaction outlives its batch, and none depends on a caller who may hang up.
 
 mod batch;
+mod claim;
 mod clock;
 mod config;
 mod engine;
@@ -20,5 +21,5 @@ pub use fault::OpenError;
 
 pub(crate) use engine::SqlEngine;
 pub(crate) use fault::Fault;
-pub(crate) use store::{Asked, Found, Kept, Mode, Store, Told, Tx};
+pub(crate) use store::{Asked, Found, Kept, Loose, Mode, Store, Told, Tx};
 pub(crate) use writes::{Changed, Writes};

@@ -1,6 +1,6 @@
 //! What one transaction knows: the part of the inventory that was handed in, and how the rows were before.
 
-use crate::sql::store::Kept;
+use crate::sql::store::{Kept, Loose};
 use hashbrown::HashMap;
 use holdfast_domain::{Hold, HoldId, HoldStatus, Inventory, Policy, Sku, Time};
 
@@ -10,6 +10,8 @@ pub(super) struct Part {
     pub(super) now: Option<Time>,
     /// Each SKU's revision as it was read.
     pub(super) revisions: HashMap<Sku, i64>,
+    /// Units in rows of their own, of the SKUs that have some.
+    pub(super) loose: HashMap<Sku, Loose>,
     /// Each hold as it was read.
     pub(super) before: HashMap<HoldId, Hold>,
 }
@@ -20,11 +22,20 @@ impl Part {
             inventory: Inventory::part(policy, hash_seed),
             now: None,
             revisions: HashMap::new(),
+            loose: HashMap::new(),
             before: HashMap::new(),
         }
     }
 
-    pub(super) fn put_stock(&mut self, kept: Kept) {
+    /// Hands in a SKU. `loose`: its units in rows of their own, if any were carved; those whose row is gone are held.
+    pub(super) fn put_stock(&mut self, mut kept: Kept, loose: Option<Loose>) {
+        let left = loose.as_ref().map_or(0, |loose| loose.rows);
+        let claimed = kept.carved.saturating_sub(left);
+        kept.stock.available = kept.stock.available.saturating_sub(claimed);
+        kept.stock.held += claimed;
+        if let Some(loose) = loose {
+            self.loose.insert(kept.stock.sku.clone(), loose);
+        }
         if self.inventory.stock_change(&kept.stock.sku).is_none() {
             self.revisions.insert(kept.stock.sku.clone(), kept.revision);
             self.inventory.put_stock(kept.stock);

@@ -59,6 +59,18 @@ pub(crate) struct Kept {
     pub(crate) stock: Stock,
     /// Counts every writing of the row.
     pub(crate) revision: i64,
+    /// Units of `available` that were put into rows of their own; those whose row is gone by now are held.
+    pub(crate) carved: u64,
+}
+
+/// A SKU's units in rows of their own, all of them locked.
+#[derive(Debug, Clone)]
+pub(crate) struct Loose {
+    pub(crate) sku: Sku,
+    /// How many there are.
+    pub(crate) rows: u64,
+    /// The greatest number among them.
+    pub(crate) last: i64,
 }
 
 /// What was found of it.
@@ -90,6 +102,13 @@ pub(crate) trait Tx: Send {
 
     /// Everything asked for; the SKUs first, in order, and the clock after them.
     async fn look_up(&mut self, asked: &Asked) -> Result<(Told, Found), Fault>;
+
+    /// Takes so many units of each SKU that stand in rows of their own, passing over those that others are taking.
+    /// `false`: there were not enough, and the transaction is good for nothing but undoing.
+    async fn claim(&mut self, asked: &[(Sku, u64)]) -> Result<bool, Fault>;
+
+    /// Locks what is left of the rows of their units, waiting for those that others are taking.
+    async fn lock_units(&mut self, skus: &[Sku]) -> Result<Vec<Loose>, Fault>;
 
     /// Which of the SKUs have holds that have lapsed by now.
     async fn with_lapsed(&mut self, skus: &[Sku], now: Time) -> Result<Vec<Sku>, Fault>;

@@ -1,17 +1,25 @@
 //! The persist step: what a batch changed, sorted by what has to be written, in the order in which it has to be.
 
+use super::config::Strategy;
 use super::fault::Fault;
 use super::part::Part;
 use hashbrown::HashMap;
 use holdfast_domain::{CustomerId, Entry, Hold, HoldId, HoldStatus, Job, Mark, Order, Payment, Ref, Sku, Stock, Time};
 
+/// Units of a SKU that stand in rows of their own at the most.
+const CARVED: u64 = 1_000;
+
 /// Rows to write. A hold that ends is written before one that begins, since an order has one current hold at a time.
 #[derive(Default)]
 pub(crate) struct Writes<'a> {
     pub(crate) new_stocks: Vec<&'a Stock>,
+    pub(crate) stocks: Vec<ChangedStock<'a>>,
     /// With the revision at which they were read.
-    pub(crate) stocks: Vec<(&'a Stock, i64)>,
     pub(crate) removed_stocks: Vec<(&'a Sku, i64)>,
+    /// SKUs whose units shall not stand in rows of their own any more.
+    pub(crate) gone_units: Vec<&'a Sku>,
+    /// Units to be put into rows of their own: SKU, first and last number.
+    pub(crate) new_units: Vec<(&'a Sku, i64, i64)>,
     /// SKUs that were read at these revisions and left as they are: what was refused rests on them.
     pub(crate) unchanged: Vec<(&'a Sku, i64)>,
     /// Holds that claim nothing any more, of which nothing but the status has changed.
@@ -41,6 +49,16 @@ pub(crate) struct Writes<'a> {
     pub(crate) is_naive: bool,
 }
 
+/// A SKU that has changed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChangedStock<'a> {
+    pub(crate) stock: &'a Stock,
+    /// The revision at which it was read.
+    pub(crate) revision: i64,
+    /// Units of `available` that stand in rows of their own.
+    pub(crate) carved: u64,
+}
+
 /// A hold that has changed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Changed<'a> {
@@ -57,16 +75,17 @@ fn lost(what: &str) -> Fault {
 
 impl<'a> Writes<'a> {
     /// What the batch changed.
-    pub(super) fn of(part: &'a Part, now: Time) -> Result<Self, Fault> {
+    pub(super) fn of(part: &'a Part, now: Time, strategy: Strategy) -> Result<Self, Fault> {
         let changes = part.inventory.changes();
         let mut writes = Self {
             events: &changes.events,
             receipts: &changes.receipts,
             entries: &changes.entries,
             now,
+            is_naive: strategy == Strategy::Naive,
             ..Self::default()
         };
-        writes.take_stocks(part)?;
+        writes.take_stocks(part, strategy)?;
         for id in &changes.holds {
             let (hold, mark) = part.inventory.hold_change(*id).ok_or_else(|| lost("hold"))?;
             writes.take_hold(part, hold, mark);
@@ -93,7 +112,7 @@ impl<'a> Writes<'a> {
         Ok(writes)
     }
 
-    fn take_stocks(&mut self, part: &'a Part) -> Result<(), Fault> {
+    fn take_stocks(&mut self, part: &'a Part, strategy: Strategy) -> Result<(), Fault> {
         for sku in &part.inventory.changes().stocks {
             let (stock, mark) = part.inventory.stock_change(sku).ok_or_else(|| lost("SKU"))?;
             let read_at = part.revisions.get(sku).copied();
@@ -102,11 +121,16 @@ impl<'a> Writes<'a> {
                     self.new_stocks.push(stock);
                     self.more_skus += 1;
                 }
-                (Some(stock), _) => self.stocks.push((stock, read_at.ok_or_else(|| lost("SKU"))?)),
+                (Some(stock), _) => {
+                    let revision = read_at.ok_or_else(|| lost("SKU"))?;
+                    let carved = self.carve(part, stock, strategy);
+                    self.stocks.push(ChangedStock { stock, revision, carved });
+                }
                 // Made and removed by the same batch: there is no row.
                 (None, Mark::New) => {}
                 (None, _) => {
                     if let Some(read_at) = read_at {
+                        self.gone_units.push(sku);
                         self.removed_stocks.push((sku, read_at));
                         self.more_skus -= 1;
                     }
@@ -116,8 +140,30 @@ impl<'a> Writes<'a> {
         let is_read_only = |sku: &&Sku| part.inventory.stock_change(sku).is_some_and(|(_, mark)| mark == Mark::Clean);
         self.unchanged =
             part.revisions.iter().filter(|(sku, _)| is_read_only(sku)).map(|(sku, at)| (sku, *at)).collect();
-        self.stocks.sort_by(|a, b| a.0.sku.cmp(&b.0.sku));
+        self.stocks.sort_by(|a, b| a.stock.sku.cmp(&b.stock.sku));
         Ok(())
+    }
+
+    /// How many of a SKU's available units shall stand in rows of their own: few when others claim by other means or a
+    /// limit has to be watched, and not more than there are.
+    fn carve(&mut self, part: &'a Part, stock: &'a Stock, strategy: Strategy) -> u64 {
+        let (rows, last) = part.loose.get(&stock.sku).map_or((0, 0), |loose| (loose.rows, loose.last));
+        let wanted = match strategy {
+            Strategy::SkipLocked if stock.limit_per_customer.is_none() && rows < CARVED / 4 => CARVED,
+            Strategy::SkipLocked if stock.limit_per_customer.is_none() => rows,
+            _ => 0,
+        };
+        let carved = wanted.min(stock.available);
+        if carved > rows {
+            self.new_units.push((&stock.sku, last + 1, last + (carved - rows) as i64));
+        } else if carved < rows {
+            // The numbers have gaps, so the rows are made anew.
+            self.gone_units.push(&stock.sku);
+            if carved > 0 {
+                self.new_units.push((&stock.sku, last + 1, last + carved as i64));
+            }
+        }
+        carved
     }
 
     fn take_hold(&mut self, part: &'a Part, hold: &'a Hold, mark: Mark) {

@@ -50,6 +50,14 @@ async fn mysql_optimistic(policy: Policy) -> Option<Opened> {
     opened_mysql(mysql_config(Strategy::Optimistic, policy).await).await
 }
 
+async fn mysql_skip_locked(policy: Policy) -> Option<Opened> {
+    opened_mysql(mysql_config(Strategy::SkipLocked, policy).await).await
+}
+
+async fn postgres_skip_locked(policy: Policy) -> Option<Opened> {
+    opened(postgres_config(Strategy::SkipLocked, policy)).await
+}
+
 async fn opened_mysql(config: Option<SqlConfig>) -> Option<Opened> {
     let config = config?;
     Some(Opened { engine: mysql_node(&config).await, keep: Box::new(()) })
@@ -71,10 +79,12 @@ mod mysql {
     use super::*;
     subject!(row_lock, super::mysql_row_lock);
     subject!(optimistic, super::mysql_optimistic);
+    subject!(skip_locked, super::mysql_skip_locked);
 }
 
 mod postgres {
     use super::*;
     subject!(row_lock, super::postgres_row_lock);
     subject!(optimistic, super::postgres_optimistic);
+    subject!(skip_locked, super::postgres_skip_locked);
 }

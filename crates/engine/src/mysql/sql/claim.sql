@@ -1,0 +1,2 @@
+-- Takes units: SKU, their numbers.
+DELETE FROM units WHERE sku = ? AND n IN (?)

@@ -1,0 +1,2 @@
+-- Units in rows of their own.
+INSERT INTO units (sku, n) VALUES /*row*/(?, ?)/*end*/

@@ -82,6 +82,23 @@ impl MariaDb {
         format!("mysql://holdfast:holdfast@127.0.0.1:{}/holdfast", self.port)
     }
 
+    /// Runs SQL on the server at such a URL, which another process may have started.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn sql_at(url: &str, sql: &str) -> Result<String, String> {
+        let odd = || format!("not a URL of ours: {url}");
+        let (login, place) = url.strip_prefix("mysql://").and_then(|rest| rest.split_once('@')).ok_or_else(odd)?;
+        let (user, password) = login.split_once(':').ok_or_else(odd)?;
+        let (host, database) = place.split_once('/').ok_or_else(odd)?;
+        let (host, port) = host.split_once(':').ok_or_else(odd)?;
+        let mut client = Command::new("mariadb");
+        client.args(["--no-defaults", "-h", host, "-P", port, "-u", user, "-N", "-B", "--protocol=tcp"]);
+        client.arg(format!("--password={password}")).args([database, "-e", sql]);
+        let output = run(&mut client)?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
     /// Its port on the loopback address.
     pub fn port(&self) -> u16 {
         self.port

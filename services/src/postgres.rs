@@ -93,6 +93,17 @@ impl Postgres {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
+    /// Runs SQL on the server at such a URL, which another process may have started.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn sql_at(url: &str, sql: &str) -> Result<String, String> {
+        let bin = programs().ok_or("PostgreSQL is not on this machine")?;
+        let mut psql = Command::new(bin.join("psql"));
+        let output = run(psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", sql]))?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
     /// Stops all of its processes for a while: it answers nothing, and its connections stay open.
     pub fn freeze(&self) {
         self.to_all(Signal::Stop);

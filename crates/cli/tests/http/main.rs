@@ -19,6 +19,7 @@ mod clients;
 mod clock;
 mod config;
 mod confirm;
+mod engines;
 mod hold_verbs;
 mod holds;
 mod import;

@@ -1,6 +1,6 @@
 //! MariaDB.
 
-use crate::process::{Folder, Server, Signal, as_user, find, free_port, run, signal, unprivileged};
+use crate::process::{Folder, Server, Signal, as_user, find, free_port, run, signal, unprivileged, write_files};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -35,6 +35,14 @@ impl MariaDb {
     /// # Errors
     /// When it is not on this machine or does not start.
     pub fn start(options: &[&str]) -> Result<Self, String> {
+        Self::start_with(options, &[])
+    }
+
+    /// The same, with files of these names and texts in its data folder: certificates, keys.
+    ///
+    /// # Errors
+    /// As [`MariaDb::start`].
+    pub fn start_with(options: &[&str], files: &[(&str, &str)]) -> Result<Self, String> {
         let missing = "MariaDB is not on this machine (Debian: apt-get install mariadb-server)";
         let program = find("mariadbd", &folders()).ok_or(missing)?;
         let install = find("mariadb-install-db", &[]).ok_or(missing)?;
@@ -42,6 +50,7 @@ impl MariaDb {
         let folder = Folder::new("mariadb", user)?;
         let data = format!("--datadir={}", folder.0.join("data").display());
         run(as_user(&install, user).args(["--no-defaults", &data, "--auth-root-authentication-method=normal"]))?;
+        write_files(&folder.0.join("data"), files, user)?;
         let options = options.iter().map(ToString::to_string).collect();
         let mut server = Self { server: None, port: free_port()?, program, user, options, folder };
         server.launch()?;

@@ -1,6 +1,6 @@
 //! PostgreSQL.
 
-use crate::process::{Folder, Server, Signal, as_user, find, free_port, run, signal, unprivileged};
+use crate::process::{Folder, Server, Signal, as_user, find, free_port, run, signal, unprivileged, write_files};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -29,12 +29,21 @@ impl Postgres {
     /// # Errors
     /// When it is not on this machine or does not start.
     pub fn start(options: &[&str]) -> Result<Self, String> {
+        Self::start_with(options, &[])
+    }
+
+    /// The same, with files of these names and texts in its data folder: certificates, keys.
+    ///
+    /// # Errors
+    /// As [`Postgres::start`].
+    pub fn start_with(options: &[&str], files: &[(&str, &str)]) -> Result<Self, String> {
         let bin = programs().ok_or("PostgreSQL is not on this machine (Debian: apt-get install postgresql)")?;
         let user = unprivileged("postgres");
         let folder = Folder::new("postgres", user)?;
         let data = folder.0.join("data");
         let mut make = as_user(&bin.join("initdb"), user);
         run(make.arg("-D").arg(&data).args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"]))?;
+        write_files(&data, files, user)?;
         let options = options.iter().map(ToString::to_string).collect();
         let mut server = Self { server: None, port: free_port()?, bin, user, options, folder };
         server.launch()?;

@@ -69,6 +69,19 @@ impl Drop for Folder {
     }
 }
 
+/// Writes files into a folder, for their user alone.
+pub(crate) fn write_files(folder: &Path, files: &[(&str, &str)], user: Option<&str>) -> Result<(), String> {
+    for (name, text) in files {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+        run(Command::new("chmod").arg("600").arg(&path))?;
+        if let Some(user) = user {
+            run(Command::new("chown").arg(user).arg(&path))?;
+        }
+    }
+    Ok(())
+}
+
 /// The user to run a server as: these servers refuse to run as root.
 pub(crate) fn unprivileged(user: &'static str) -> Option<&'static str> {
     let id = Command::new("id").arg("-u").output();

@@ -24,6 +24,8 @@ pub(super) fn pool(config: &SqlConfig) -> Result<Pool, OpenError> {
             None => tls,
         }
     });
+    // The driver would say nothing of a file that holds no certificate.
+    crate::tls::client(config.ca.as_deref())?;
     let constraints = PoolConstraints::new(0, config.pool).unwrap_or_default();
     // Resetting a connection would forget its statements; a transaction that has not ended well is never pooled.
     let pool = PoolOpts::default().with_constraints(constraints).with_reset_connection(false);

@@ -20,7 +20,7 @@ mod stock;
 mod unmatched;
 
 use common::bare::Bare;
-use common::databases::{opened, postgres_config};
+use common::databases::{Kind, opened};
 use common::lab::{Lab, Opened};
 use holdfast_engine::Strategy;
 use holdfast_engine::domain::Policy;
@@ -43,11 +43,11 @@ async fn embedded(policy: Policy) -> Option<Opened> {
 }
 
 async fn postgres_row_lock(policy: Policy) -> Option<Opened> {
-    opened(postgres_config(Strategy::RowLock, policy)).await
+    opened(Kind::Postgres, Strategy::RowLock, policy).await
 }
 
 async fn postgres_optimistic(policy: Policy) -> Option<Opened> {
-    opened(postgres_config(Strategy::Optimistic, policy)).await
+    opened(Kind::Postgres, Strategy::Optimistic, policy).await
 }
 
 subject!(inventory, super::bare);

@@ -140,19 +140,21 @@ impl Database {
         self.raw().await.one(&count).await.parse().unwrap()
     }
 
-    /// Waits until so many transactions wait for locks on our tables.
-    pub async fn until_locks_are_waited_for(&self, by: u64) {
+    /// Waits until so many transactions wait for locks on our tables, and have for so long.
+    pub async fn until_locks_are_waited_for(&self, by: u64, ms: u64) {
         let waits = match self.kind {
             // Who waits for a row has a lock on its table, and waits for a transaction.
             Kind::Postgres => format!(
-                "SELECT count(DISTINCT w.pid) FROM pg_locks w WHERE NOT w.granted AND w.pid IN (SELECT l.pid FROM pg_locks l
+                "SELECT count(DISTINCT w.pid) FROM pg_locks w JOIN pg_stat_activity a USING (pid) WHERE NOT w.granted
+                 AND a.query_start <= clock_timestamp() - interval '{ms} ms' AND w.pid IN (SELECT l.pid FROM pg_locks l
                  JOIN pg_class c ON c.oid = l.relation WHERE c.relnamespace = '{}'::regnamespace)",
                 self.config.schema
             ),
             Kind::MariaDb => format!(
                 "SELECT count(*) FROM information_schema.innodb_trx t
                  JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
-                 WHERE p.db = '{}' AND t.trx_state = 'LOCK WAIT'",
+                 WHERE p.db = '{}' AND t.trx_state = 'LOCK WAIT'
+                 AND t.trx_wait_started <= now(6) - INTERVAL {ms} * 1000 MICROSECOND",
                 self.config.schema
             ),
         };

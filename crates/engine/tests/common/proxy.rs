@@ -15,6 +15,8 @@ pub enum Cut {
     Before,
     /// Let the server do it and answer, keep the answer, then cut.
     Answer,
+    /// Carry nothing any more, and leave the connection as it is.
+    Silence,
 }
 
 /// See the file's header.
@@ -96,6 +98,10 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, shared: &Shared) ->
                 }
                 let plan = shared.plan.lock().take_if(|(word, _)| says(asked, word)).map(|(_, cut)| cut);
                 pause(shared).await;
+                if plan == Some(Cut::Silence) {
+                    let _ = shared.done.send(());
+                    return std::future::pending().await;
+                }
                 if plan != Some(Cut::Before) {
                     server.write_all(asked).await?;
                 }

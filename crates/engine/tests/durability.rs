@@ -1,5 +1,5 @@
-//! What was answered survives: `kill -9` under load two hundred times over, a second opener, a store of another
-//! version.
+//! What was answered survives: `kill -9` under load two hundred times over, of the embedded engine and of nodes on a
+//! database; a second opener, a store of another version.
 //!
 //! The test starts itself again as the child that is killed. The child prints each answer once it has it; the parent
 //! opens what is left and looks for every answer that was printed.
@@ -8,29 +8,28 @@
 
 mod common;
 
+use common::databases::{Database, Kind, until};
 use common::dice::Dice;
-use common::make::{captured, cart, lines, order_id, reference, set};
+use common::killed::{kill_one, serve_until_killed};
+use common::make::{cart, set};
+use common::shoppers::{KINDS, SKUS, find};
 use holdfast_engine::clock::{monotonic, random_seed};
-use holdfast_engine::domain::{Command, HoldId, HoldStatus, Outcome, PaymentStatus, Settlement};
+use holdfast_engine::domain::Command;
 use holdfast_engine::embedded::{Embedded, Failure};
-use holdfast_engine::{Answer, Engine, Lanes, LanesConfig, Now};
-use std::io::{BufRead, BufReader, Write};
+use holdfast_engine::{Engine, Lanes, LanesConfig, Now, SqlConfig, Strategy};
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
 
 const FOLDER: &str = "HOLDFAST_TEST_KILLED_IN";
-const SEED: &str = "HOLDFAST_TEST_SEED";
+const DATABASE: &str = "HOLDFAST_TEST_KILLED_ON";
 const KILLS: u32 = 220;
-const SHOPPERS: u64 = 32;
-const SKUS: [&str; 3] = ["HOT", "WARM", "COLD"];
+/// Per strategy: with two of them on two databases, more than two hundred in all.
+const DATABASE_KILLS: u32 = 62;
 
 #[test]
 fn what_was_answered_survives_kill_9() {
     if let Some(folder) = std::env::var_os(FOLDER) {
-        let seed = std::env::var(SEED).unwrap().parse().unwrap();
-        return shop_until_killed(Path::new(&folder), seed);
+        return shop_until_killed(Path::new(&folder));
     }
     let seed = random_seed();
     println!("seed {seed}");
@@ -42,7 +41,8 @@ fn what_was_answered_survives_kill_9() {
     let start = monotonic();
     let (mut kills, mut all) = (0, Vec::new());
     while kills < KILLS {
-        let acknowledged = kill_one(folder.path(), dice.next(), &mut dice);
+        let place = folder.path().to_str().unwrap();
+        let acknowledged = kill_one("what_was_answered_survives_kill_9", FOLDER, place, &mut dice);
         kills += 1;
         let engine = Embedded::open(folder.path()).unwrap();
         runtime.block_on(async {
@@ -68,121 +68,89 @@ fn what_was_answered_survives_kill_9() {
     });
     assert!(kills >= 200, "{kills} kills");
     assert!(all.len() > 2_000, "only {} answers were checked", all.len());
-    for kind in ["held ", "confirmed ", "released ", "paid ", "returned "] {
+    for kind in KINDS {
         assert!(all.iter().filter(|line| line.starts_with(kind)).count() > 100, "hardly any answer was {kind}");
     }
 }
 
-/// Starts a child, kills it at a random moment, and gives the answers that it had printed in full.
-fn kill_one(folder: &Path, seed: u64, dice: &mut Dice) -> Vec<String> {
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "what_was_answered_survives_kill_9", "--nocapture", "--test-threads=1"])
-        .env(FOLDER, folder)
-        .env(SEED, seed.to_string())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    // Most children die while they serve, some while they open the store.
-    if dice.once_in(10) {
-        std::thread::sleep(Duration::from_micros(dice.below(20_000)));
-    } else {
-        let mut line = String::new();
-        while !line.starts_with("ready") {
-            line.clear();
-            assert_ne!(output.read_line(&mut line).unwrap(), 0, "the child ended before it served");
-        }
-        std::thread::sleep(Duration::from_micros(2_000 + dice.below(40_000)));
-    }
-    child.kill().unwrap();
-    let status = child.wait().unwrap();
-    assert_eq!(status.code(), None, "the child was killed by a signal: {status}");
-    let mut printed = Vec::new();
-    std::io::Read::read_to_end(&mut output, &mut printed).unwrap();
-    let printed = String::from_utf8(printed).unwrap();
-    let whole = printed.rfind('\n').map_or("", |end| &printed[..end]);
-    let is_answer =
-        |line: &&str| ["held ", "confirmed ", "released ", "paid ", "returned "].iter().any(|k| line.starts_with(k));
-    whole.lines().filter(is_answer).map(str::to_owned).collect()
-}
-
-/// Panics unless the store knows what this answer said.
-async fn find(engine: &Embedded, line: &str) {
-    let mut words = line.split(' ').skip(1);
-    let id = HoldId::parse(words.next().unwrap()).unwrap();
-    let order = order_id(words.next().unwrap());
-    let hold = engine.hold(id).await.unwrap().unwrap_or_else(|| panic!("lost: {line}"));
-    assert_eq!(hold.order_id, order);
-    let order = engine.order(&order).await.unwrap();
-    match line.split(' ').next().unwrap() {
-        "held" => {}
-        "released" => assert_eq!(hold.status, HoldStatus::Released, "{line}"),
-        "confirmed" => assert_eq!((hold.status, order.unwrap().order.hold_id), (HoldStatus::Confirmed, id), "{line}"),
-        "returned" => assert_eq!(order.unwrap().order.lines[0].kept(), 0, "{line}"),
-        "paid" => assert_eq!(order.unwrap().payment.unwrap().status, PaymentStatus::Settled, "{line}"),
-        other => panic!("{other}"),
-    }
-}
-
-fn shop_until_killed(folder: &Path, seed: u64) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
+fn shop_until_killed(folder: &Path) {
+    serve_until_killed(async || {
         let engine: Arc<dyn Engine> = Arc::new(Embedded::open(folder).unwrap());
-        let lanes = Lanes::start(engine, &LanesConfig::default()).unwrap();
-        println!("\nready");
-        let shoppers: Vec<_> = (0..SHOPPERS).map(|n| tokio::spawn(shop(lanes.clone(), seed, n))).collect();
-        for shopper in shoppers {
-            shopper.await.unwrap();
-        }
+        Lanes::start(engine, &LanesConfig::default()).unwrap()
     });
-    unreachable!("shoppers never stop");
 }
 
-fn tell(word: &str, hold: HoldId, order: &str) {
-    let mut out = std::io::stdout().lock();
-    out.write_all(format!("{word} {hold} {order}\n").as_bytes()).unwrap();
-    out.flush().unwrap();
-}
+mod postgres {
+    use super::*;
 
-async fn shop(lanes: Lanes, seed: u64, shopper: u64) {
-    let mut dice = Dice::new(seed ^ (shopper << 32));
-    for visit in 0_u64.. {
-        let order = format!("{seed:x}-{shopper}-{visit}");
-        let asked = [(dice.one_of(&SKUS), 1 + dice.below(3)), (dice.one_of(&SKUS), 1)];
-        let Ok(Outcome::Held { hold, .. }) = submit(&lanes, cart(&order, &asked)).await else { panic!("not held") };
-        tell("held", hold.id, &order);
-        match dice.below(5) {
-            0 => {
-                submit(&lanes, Command::Release { hold: hold.id }).await.unwrap();
-                tell("released", hold.id, &order);
-            }
-            1 | 2 => {
-                submit(&lanes, Command::Confirm { hold: hold.id, payment_ref: None }).await.unwrap();
-                tell("confirmed", hold.id, &order);
-                let line = hold.lines.iter().next().unwrap();
-                let back = Command::Return {
-                    order: order_id(&order),
-                    lines: lines(&[(line.sku.as_str(), line.quantity.get())]),
-                    key: Some(reference(&format!("back-{order}"))),
-                };
-                if dice.once_in(2) {
-                    submit(&lanes, back).await.unwrap();
-                    tell("returned", hold.id, &order);
-                }
-            }
-            3 => {
-                let settled = submit(&lanes, captured(&format!("pi-{order}")).order(&order)).await;
-                assert!(matches!(settled, Ok(Outcome::Settled(Settlement::Confirmed(_)))), "{settled:?}");
-                tell("paid", hold.id, &order);
-            }
-            _ => {}
-        }
+    #[test]
+    fn what_a_node_answered_by_row_lock_survives_its_kill_9() {
+        nodes_are_killed(
+            Kind::Postgres,
+            Strategy::RowLock,
+            "postgres::what_a_node_answered_by_row_lock_survives_its_kill_9",
+        );
+    }
+
+    #[test]
+    fn what_a_node_answered_by_optimism_survives_its_kill_9() {
+        nodes_are_killed(
+            Kind::Postgres,
+            Strategy::Optimistic,
+            "postgres::what_a_node_answered_by_optimism_survives_its_kill_9",
+        );
     }
 }
 
-async fn submit(lanes: &Lanes, command: impl Into<Command>) -> Answer {
-    lanes.submit(command.into()).await.unwrap()
+/// The database lives on, and so does another node: what was answered is there at once, and nothing is left open.
+fn nodes_are_killed(kind: Kind, strategy: Strategy, test: &str) {
+    if let Ok(place) = std::env::var(DATABASE) {
+        return shop_on_a_database_until_killed(kind, strategy, &place);
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let Some(database) = runtime.block_on(Database::shared(kind, strategy)) else { return };
+    let seed = random_seed();
+    println!("seed {seed}");
+    let (mut dice, start) = (Dice::new(seed), monotonic());
+    let engine = runtime.block_on(database.node());
+    let stock = SKUS.iter().map(|name| Command::SetStock(set(name, 1_000_000_000))).collect();
+    runtime.block_on(engine.apply(stock, Now::Clock)).unwrap();
+    let place = format!("{} {}", database.config.schema, database.config.url);
+    let mut all = Vec::new();
+    for kills in 1..=DATABASE_KILLS {
+        let acknowledged = kill_one(test, DATABASE, &place, &mut dice);
+        runtime.block_on(async {
+            for line in &acknowledged {
+                find(&*engine, line).await;
+            }
+            assert_eq!(engine.audit().await.unwrap().drift, [], "after {kills} kills");
+        });
+        all.extend(acknowledged);
+    }
+    runtime.block_on(async {
+        for line in &all {
+            find(&*engine, line).await;
+        }
+        until("no transaction is left open", async || database.open_transactions().await == 0).await;
+    });
+    println!(
+        "{DATABASE_KILLS} kills, {} acknowledged answers found, {:.1} s",
+        all.len(),
+        start.elapsed().as_secs_f64()
+    );
+    assert!(all.len() > 500, "only {} answers were checked", all.len());
+    for kind in KINDS {
+        assert!(all.iter().any(|line| line.starts_with(kind)), "no answer was {kind}");
+    }
+}
+
+fn shop_on_a_database_until_killed(kind: Kind, strategy: Strategy, place: &str) {
+    let (schema, url) = place.split_once(' ').unwrap();
+    let config = SqlConfig { schema: schema.into(), strategy, ..SqlConfig::new(url) };
+    serve_until_killed(async || {
+        let engine = Database { kind, config }.node().await;
+        Lanes::start(engine, &LanesConfig { workers: 3, ..LanesConfig::default() }).unwrap()
+    });
 }
 
 #[test]

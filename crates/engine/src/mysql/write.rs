@@ -182,7 +182,12 @@ async fn money(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
         ];
         touch(tx, sql!("update_order"), binds, 1).await?;
     }
-    insert(tx, sql!("upsert_payments"), writes.payments.iter().map(|p| payment(p)).collect()).await?;
+    insert(tx, sql!("insert_payments"), writes.new_payments.iter().map(|p| payment(p)).collect()).await?;
+    for changed in &writes.payments {
+        let mut values = payment(changed);
+        values.rotate_left(2);
+        touch(tx, sql!("update_payment"), values.into_iter().map(Bind::One).collect(), 1).await?;
+    }
     insert(tx, sql!("upsert_jobs"), writes.jobs.iter().map(|j| job(j)).collect()).await
 }
 

@@ -46,6 +46,7 @@ pub(super) fn pool(config: &SqlConfig) -> Result<Pool, OpenError> {
 fn setup(config: &SqlConfig) -> String {
     format!(
         "SET search_path TO \"{}\"; SET statement_timeout TO {}; SET idle_in_transaction_session_timeout TO {};
+         SET lock_timeout TO 0;
          SET enable_seqscan TO off; SET enable_mergejoin TO off; SET jit TO off;
          SET plan_cache_mode TO force_generic_plan;
          SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",

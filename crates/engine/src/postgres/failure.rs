@@ -15,9 +15,10 @@ pub(super) fn fault(error: tokio_postgres::Error) -> Fault {
     };
     let why = format!("PostgreSQL {}: {}", db.code().code(), db.message());
     match *db.code() {
-        SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED | SqlState::UNIQUE_VIOLATION => {
-            Fault::Again(why)
-        }
+        SqlState::T_R_SERIALIZATION_FAILURE
+        | SqlState::T_R_DEADLOCK_DETECTED
+        | SqlState::LOCK_NOT_AVAILABLE
+        | SqlState::UNIQUE_VIOLATION => Fault::Again(why),
         SqlState::CHECK_VIOLATION | SqlState::FOREIGN_KEY_VIOLATION | SqlState::NOT_NULL_VIOLATION => {
             Fault::Corrupt(why)
         }

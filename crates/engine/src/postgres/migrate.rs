@@ -23,7 +23,9 @@ pub(super) async fn run(pool: &Pool, schema: &str) -> Result<(), OpenError> {
 
 async fn migrate(client: &deadpool_postgres::Client, schema: &str) -> Result<(), OpenError> {
     let failed = |error| OpenError::from(failure::fault(error));
-    client.batch_execute("BEGIN; SET LOCAL statement_timeout TO 0").await.map_err(failed)?;
+    // After the lock, the tables have to be seen as they are then, whatever the server's defaults.
+    let begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL statement_timeout TO 0";
+    client.batch_execute(begin).await.map_err(failed)?;
     client.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await.map_err(failed)?;
     let is_there = "SELECT to_regclass($1 || '.schema_version') IS NOT NULL";
     let is_there: bool = client.query_one(is_there, &[&schema]).await.map_err(failed)?.get(0);

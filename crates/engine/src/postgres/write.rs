@@ -236,8 +236,12 @@ fn money<'a>(writes: &'a Writes<'a>, planned: &mut Vec<Write<'a>>) {
             touches: Some(orders.len()),
         });
     }
+    if !writes.new_payments.is_empty() {
+        planned.push(Write { sql: sql!("insert_payments"), columns: payments(&writes.new_payments), touches: None });
+    }
     if !writes.payments.is_empty() {
-        planned.push(Write { sql: sql!("upsert_payments"), columns: payments(&writes.payments), touches: None });
+        let touches = Some(writes.payments.len());
+        planned.push(Write { sql: sql!("update_payments"), columns: payments(&writes.payments), touches });
     }
     if !writes.jobs.is_empty() {
         planned.push(Write { sql: sql!("upsert_jobs"), columns: jobs(&writes.jobs), touches: None });

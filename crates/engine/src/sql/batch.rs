@@ -95,10 +95,12 @@ impl Batches {
                 tx.roll_back().await;
                 Ok(answers)
             }
-            Err(fault) => {
+            Err(Fault::Again(why)) => {
                 tx.roll_back().await;
-                Err(fault)
+                Err(Fault::Again(why))
             }
+            // A connection that failed us is not waited for once more.
+            Err(fault) => Err(fault),
         }
     }
 

@@ -22,7 +22,10 @@ macro_rules! read {
         async {
             let mut $tx = $store.begin(Mode::ReadOnly).await?;
             let result: Result<_, Fault> = async { $read }.await;
-            $tx.roll_back().await;
+            // A connection that failed us is not waited for once more.
+            if result.is_ok() {
+                $tx.roll_back().await;
+            }
             result
         }
         .await

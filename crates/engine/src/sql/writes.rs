@@ -32,6 +32,9 @@ pub(crate) struct Writes<'a> {
     pub(crate) new_claims: Vec<(&'a Sku, Time, HoldId, u64)>,
     pub(crate) new_orders: Vec<&'a Order>,
     pub(crate) orders: Vec<&'a Order>,
+    /// Inserted, never overwritten: somebody else may have heard of the same payment at the same moment, and there was
+    /// no row that could be locked.
+    pub(crate) new_payments: Vec<&'a Payment>,
     pub(crate) payments: Vec<&'a Payment>,
     pub(crate) jobs: Vec<&'a Job>,
     pub(crate) events: &'a [(Ref, Ref)],
@@ -96,7 +99,8 @@ impl<'a> Writes<'a> {
             if mark == Mark::New { &mut writes.new_orders } else { &mut writes.orders }.push(order);
         }
         for key in &changes.payments {
-            writes.payments.push(part.inventory.payment_change(key).ok_or_else(|| lost("payment"))?.0);
+            let (payment, mark) = part.inventory.payment_change(key).ok_or_else(|| lost("payment"))?;
+            if mark == Mark::New { &mut writes.new_payments } else { &mut writes.payments }.push(payment);
         }
         for key in &changes.jobs {
             writes.jobs.push(part.inventory.job_change(key).ok_or_else(|| lost("job"))?.0);

@@ -20,11 +20,11 @@ mod stock;
 mod unmatched;
 
 use common::bare::Bare;
-use common::databases::{mysql_config, mysql_node, opened, postgres_config};
+use common::databases::{Kind, opened};
 use common::lab::{Lab, Opened};
+use holdfast_engine::Strategy;
 use holdfast_engine::domain::Policy;
 use holdfast_engine::embedded::Embedded;
-use holdfast_engine::{SqlConfig, Strategy};
 use std::sync::Arc;
 
 include!("registry.rs");
@@ -42,49 +42,27 @@ async fn embedded(policy: Policy) -> Option<Opened> {
     Some(Opened { engine: Arc::new(Embedded::open_with(folder.path(), policy).unwrap()), keep: Box::new(folder) })
 }
 
-async fn mysql_row_lock(policy: Policy) -> Option<Opened> {
-    opened_mysql(mysql_config(Strategy::RowLock, policy).await).await
-}
-
-async fn mysql_optimistic(policy: Policy) -> Option<Opened> {
-    opened_mysql(mysql_config(Strategy::Optimistic, policy).await).await
-}
-
-async fn mysql_skip_locked(policy: Policy) -> Option<Opened> {
-    opened_mysql(mysql_config(Strategy::SkipLocked, policy).await).await
-}
-
-async fn postgres_skip_locked(policy: Policy) -> Option<Opened> {
-    opened(postgres_config(Strategy::SkipLocked, policy)).await
-}
-
-async fn opened_mysql(config: Option<SqlConfig>) -> Option<Opened> {
-    let config = config?;
-    Some(Opened { engine: mysql_node(&config).await, keep: Box::new(()) })
-}
-
-async fn postgres_row_lock(policy: Policy) -> Option<Opened> {
-    opened(postgres_config(Strategy::RowLock, policy)).await
-}
-
-async fn postgres_optimistic(policy: Policy) -> Option<Opened> {
-    opened(postgres_config(Strategy::Optimistic, policy)).await
-}
-
 subject!(inventory, super::bare);
 subject!(inventory_in_parts, super::bare_in_parts);
 subject!(embedded, super::embedded);
 
-mod mysql {
-    use super::*;
-    subject!(row_lock, super::mysql_row_lock);
-    subject!(optimistic, super::mysql_optimistic);
-    subject!(skip_locked, super::mysql_skip_locked);
+/// A database's strategies as subjects.
+macro_rules! database {
+    ($module:ident, $kind:expr; $($name:ident = $strategy:expr),+) => {
+        mod $module {
+            use super::*;
+            mod open {
+                use super::*;
+                $(pub async fn $name(policy: Policy) -> Option<Opened> {
+                    opened($kind, $strategy, policy).await
+                })+
+            }
+            $(subject!($name, super::open::$name);)+
+        }
+    };
 }
 
-mod postgres {
-    use super::*;
-    subject!(row_lock, super::postgres_row_lock);
-    subject!(optimistic, super::postgres_optimistic);
-    subject!(skip_locked, super::postgres_skip_locked);
-}
+database!(postgres, Kind::Postgres; row_lock = Strategy::RowLock, optimistic = Strategy::Optimistic,
+    skip_locked = Strategy::SkipLocked);
+database!(mariadb, Kind::MariaDb; row_lock = Strategy::RowLock, optimistic = Strategy::Optimistic,
+    skip_locked = Strategy::SkipLocked);

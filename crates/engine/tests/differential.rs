@@ -9,14 +9,16 @@
 
 mod common;
 
+use async_trait::async_trait;
 use common::bare::Bare;
+use common::databases::{Database, Kind};
 use common::dice::Dice;
 use common::invariants::{Everything, check};
 use common::make::START;
 use common::random::{NAMES, REFUSALS, Shop, Step, name};
 use holdfast_engine::domain::{HoldId, Outcome, Policy, Refusal, Stock, Time};
 use holdfast_engine::embedded::Embedded;
-use holdfast_engine::{Answer, Engine, Now};
+use holdfast_engine::{Answer, Engine, Now, Strategy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -24,10 +26,11 @@ use std::sync::Arc;
 const STEPS: usize = 70;
 
 /// An engine under comparison.
+#[async_trait]
 trait Subject {
-    fn name(&self) -> &'static str;
+    fn name(&self) -> String;
     fn engine(&self) -> Arc<dyn Engine>;
-    fn reopen(&mut self);
+    async fn reopen(&mut self);
 }
 
 struct OnDisk {
@@ -36,16 +39,17 @@ struct OnDisk {
     engine: Option<Arc<Embedded>>,
 }
 
+#[async_trait]
 impl Subject for OnDisk {
-    fn name(&self) -> &'static str {
-        "embedded"
+    fn name(&self) -> String {
+        "embedded".into()
     }
 
     fn engine(&self) -> Arc<dyn Engine> {
         self.engine.clone().unwrap()
     }
 
-    fn reopen(&mut self) {
+    async fn reopen(&mut self) {
         self.engine = None;
         self.engine = Some(Arc::new(Embedded::open_with(self.folder.path(), self.policy.clone()).unwrap()));
     }
@@ -53,24 +57,64 @@ impl Subject for OnDisk {
 
 struct InParts(Arc<Bare>);
 
+#[async_trait]
 impl Subject for InParts {
-    fn name(&self) -> &'static str {
-        "inventory in parts"
+    fn name(&self) -> String {
+        "inventory in parts".into()
     }
 
     fn engine(&self) -> Arc<dyn Engine> {
         self.0.clone()
     }
 
-    fn reopen(&mut self) {}
+    async fn reopen(&mut self) {}
 }
 
-/// Every engine that has to agree: the place to add another.
-fn subjects(policy: &Policy) -> Vec<Box<dyn Subject>> {
-    let folder = tempfile::tempdir().unwrap();
-    let mut on_disk = OnDisk { folder, policy: policy.clone(), engine: None };
-    on_disk.reopen();
-    vec![Box::new(on_disk), Box::new(InParts(Arc::new(Bare::in_parts(policy.clone()))))]
+/// Nodes on one namespace: the one that serves, and after a reopening another.
+struct OnDatabase {
+    database: Database,
+    engine: Arc<dyn Engine>,
+}
+
+#[async_trait]
+impl Subject for OnDatabase {
+    fn name(&self) -> String {
+        format!("{} {}", self.database.kind.name(), self.database.config.strategy)
+    }
+
+    fn engine(&self) -> Arc<dyn Engine> {
+        self.engine.clone()
+    }
+
+    async fn reopen(&mut self) {
+        self.engine = self.database.node().await;
+    }
+}
+
+/// Which engines have to agree.
+#[derive(Clone, Copy)]
+enum Subjects {
+    InProcess,
+    Database(Kind, Strategy),
+}
+
+impl Subjects {
+    async fn fresh(self, policy: &Policy) -> Vec<Box<dyn Subject>> {
+        match self {
+            Self::InProcess => {
+                let folder = tempfile::tempdir().unwrap();
+                let mut on_disk = OnDisk { folder, policy: policy.clone(), engine: None };
+                on_disk.reopen().await;
+                vec![Box::new(on_disk), Box::new(InParts(Arc::new(Bare::in_parts(policy.clone()))))]
+            }
+            Self::Database(kind, strategy) => {
+                let mut database = Database::shared(kind, strategy).await.unwrap();
+                database.config.policy = policy.clone();
+                let engine = database.node().await;
+                vec![Box::new(OnDatabase { database, engine })]
+            }
+        }
+    }
 }
 
 /// An engine's ids by the number of the hold.
@@ -117,15 +161,21 @@ struct Seen {
     steps: usize,
 }
 
-async fn run(steps: &[Step], policy: &Policy, seen: &mut Seen) {
+async fn run(of: Subjects, steps: &[Step], policy: &Policy, seen: &mut Seen) {
     let bare = Bare::whole(policy.clone());
-    let mut subjects: Vec<_> = subjects(policy).into_iter().map(|s| (s, Ids::default())).collect();
+    let mut subjects: Vec<_> = of.fresh(policy).await.into_iter().map(|s| (s, Ids::default())).collect();
     let (mut ids, mut now) = (Ids::default(), START);
     for step in steps {
         seen.steps += 1;
         match step {
             Step::Wait(ms) => now = Time::from_millis(now.millis() + ms),
-            Step::Reopen => subjects.iter_mut().for_each(|(subject, _)| subject.reopen()),
+            Step::Reopen => {
+                // Ids of one node grow; those of another that starts later do because it is later.
+                now = Time::from_millis(now.millis() + 1);
+                for (subject, _) in &mut subjects {
+                    subject.reopen().await;
+                }
+            }
             Step::Batch(asked) => {
                 let batch: Vec<_> = asked.iter().map(|ask| ask.resolve(&ids.list)).collect();
                 seen.commands.extend(batch.iter().map(name));
@@ -183,9 +233,9 @@ async fn compare(bare: &Bare, expected: &Everything, ids: &Ids, subject: &dyn Su
 }
 
 /// What went wrong, if anything did.
-fn failure(steps: &[Step], policy: &Policy, seen: &mut Seen) -> Option<String> {
+fn failure(of: Subjects, steps: &[Step], policy: &Policy, seen: &mut Seen) -> Option<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let result = catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(steps, policy, seen))));
+    let result = catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(of, steps, policy, seen))));
     result.err().map(|panic| match panic.downcast::<String>() {
         Ok(text) => *text,
         Err(panic) => panic.downcast_ref::<&str>().map_or("it panicked".into(), |text| (*text).to_owned()),
@@ -193,9 +243,9 @@ fn failure(steps: &[Step], policy: &Policy, seen: &mut Seen) -> Option<String> {
 }
 
 /// The fewest steps and commands that still fail, found by leaving out one after another.
-fn shrink(mut steps: Vec<Step>, policy: &Policy) -> Vec<Step> {
+fn shrink(of: Subjects, mut steps: Vec<Step>, policy: &Policy) -> Vec<Step> {
     std::panic::set_hook(Box::new(|_| {}));
-    let fails = |steps: &[Step]| failure(steps, policy, &mut Seen::default()).is_some();
+    let fails = |steps: &[Step]| failure(of, steps, policy, &mut Seen::default()).is_some();
     let mut size = steps.len();
     while size > 0 {
         let mut from = 0;
@@ -236,9 +286,9 @@ fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().map_or(default, |text| text.parse().unwrap())
 }
 
-#[test]
-fn every_engine_answers_as_the_rules_do() {
-    let (first, rounds) = (number("HOLDFAST_SEED", 1), number("HOLDFAST_ROUNDS", 24));
+/// At least so many rounds, and until every command and every refusal was met.
+fn agree(of: Subjects, first: u64, rounds: u64) {
+    let (first, rounds) = (number("HOLDFAST_SEED", first), number("HOLDFAST_ROUNDS", rounds));
     let mut seen = Seen::default();
     let mut seed = first;
     let is_complete = |seen: &Seen| seen.commands.len() == NAMES.len() && seen.refusals.len() == REFUSALS.len();
@@ -251,9 +301,9 @@ fn every_engine_answers_as_the_rules_do() {
                 shop.step()
             })
             .collect();
-        if let Some(why) = failure(&steps, &policy, &mut seen) {
-            let fewest = shrink(steps, &policy);
-            let again = failure(&fewest, &policy, &mut Seen::default()).unwrap_or(why);
+        if let Some(why) = failure(of, &steps, &policy, &mut seen) {
+            let fewest = shrink(of, steps, &policy);
+            let again = failure(of, &fewest, &policy, &mut Seen::default()).unwrap_or(why);
             panic!("seed {seed}, {} steps under {policy:?}:\n{fewest:#?}\n{again}", fewest.len());
         }
         seed += 1;
@@ -262,4 +312,33 @@ fn every_engine_answers_as_the_rules_do() {
     assert_eq!(seen.commands, BTreeSet::from(NAMES), "every command was met");
     assert_eq!(seen.refusals, BTreeSet::from(REFUSALS), "every refusal was met");
     assert!(seen.settlements.len() >= 7, "nearly every settlement was met: {:?}", seen.settlements);
+}
+
+#[test]
+fn every_engine_answers_as_the_rules_do() {
+    agree(Subjects::InProcess, 1, 24);
+}
+
+/// Each round trip counts: fewer rounds, from a seed that soon meets everything.
+const DATABASE_ROUNDS: (u64, u64) = (73, 5);
+
+mod postgres {
+    use super::{DATABASE_ROUNDS, Kind, Strategy, Subjects, agree};
+
+    fn nodes_agree(strategy: Strategy) {
+        if Kind::Postgres.shared_url().is_some() {
+            let (first, rounds) = DATABASE_ROUNDS;
+            agree(Subjects::Database(Kind::Postgres, strategy), first, rounds);
+        }
+    }
+
+    #[test]
+    fn row_lock_answers_as_the_rules_do() {
+        nodes_agree(Strategy::RowLock);
+    }
+
+    #[test]
+    fn optimistic_answers_as_the_rules_do() {
+        nodes_agree(Strategy::Optimistic);
+    }
 }

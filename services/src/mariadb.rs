@@ -73,6 +73,7 @@ impl MariaDb {
         start.arg("--no-defaults").arg(format!("--datadir={}", self.folder.0.join("data").display()));
         start.arg(format!("--socket={}", self.folder.0.join("socket").display()));
         start.arg(format!("--pid-file={}", self.folder.0.join("pid").display()));
+        start.arg(format!("--tmpdir={}", self.folder.0.display()));
         start.args(["--bind-address=127.0.0.1", &format!("--port={}", self.port), "--skip-name-resolve"]);
         // A test kills processes, not machines: what is handed to the system is safe enough.
         start.args(["--innodb-flush-log-at-trx-commit=2", "--max-connections=400", "--innodb-buffer-pool-size=256M"]);

@@ -140,8 +140,11 @@ async fn the_tables_refuse_what_contradicts_the_rules(kind: Kind) {
     check(&*engine).await;
 }
 
+/// SKU, field and signed difference.
+type Found = &'static [(&'static str, &'static str, i64)];
+
 /// What somebody does by hand that the tables cannot refuse: the statement, and what an audit has to say.
-const TAMPERINGS: [(&str, &[(&str, &str, i64)]); 6] = [
+const TAMPERINGS: [(&str, Found); 6] = [
     ("UPDATE stock SET available = available + 1 WHERE sku = 'HOT'", &[("HOT", "available", 1)]),
     ("UPDATE stock SET available = available - 7 WHERE sku = 'COLD'", &[("COLD", "available", -7)]),
     (

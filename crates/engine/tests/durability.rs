@@ -42,7 +42,7 @@ fn what_was_answered_survives_kill_9() {
     let (mut kills, mut all) = (0, Vec::new());
     while kills < KILLS {
         let place = folder.path().to_str().unwrap();
-        let acknowledged = kill_one("what_was_answered_survives_kill_9", FOLDER, place, &mut dice);
+        let acknowledged = kill_one("what_was_answered_survives_kill_9", FOLDER, place, 0, &mut dice);
         kills += 1;
         let engine = Embedded::open(folder.path()).unwrap();
         runtime.block_on(async {
@@ -118,7 +118,7 @@ fn nodes_are_killed(kind: Kind, strategy: Strategy, test: &str) {
     let place = format!("{} {}", database.config.schema, database.config.url);
     let mut all = Vec::new();
     for kills in 1..=DATABASE_KILLS {
-        let acknowledged = kill_one(test, DATABASE, &place, &mut dice);
+        let acknowledged = kill_one(test, DATABASE, &place, 20, &mut dice);
         runtime.block_on(async {
             for line in &acknowledged {
                 find(&*engine, line).await;

@@ -45,7 +45,7 @@ async fn a_database_that_cannot_be_opened_is_told_with_the_way_out(kind: Kind) {
     // A port that nobody listens at: bound a moment ago, and given back.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut nowhere = database.through(port);
-    nowhere.config.url = nowhere.config.url.replacen("@", ":a-secret@", 1);
+    nowhere.config.url = nowhere.config.url.replacen('@', ":a-secret@", 1);
     let Err(refused) = nowhere.try_node().await else { panic!("something answered") };
     let why = refused.to_string();
     assert!(why.contains("is the database up") && !why.contains("a-secret"), "{why}");

@@ -12,8 +12,9 @@ use tokio::sync::mpsc;
 const SEED: &str = "HOLDFAST_TEST_SEED";
 const SHOPPERS: u64 = 32;
 
-/// Starts this test as a child with `variable` set, kills it, and gives the answers that it had printed in full.
-pub fn kill_one(test: &str, variable: &str, value: &str, dice: &mut Dice) -> Vec<String> {
+/// Starts this test as a child with `variable` set, kills it some time after it has given up to so many answers, and
+/// gives those that it had printed in full.
+pub fn kill_one(test: &str, variable: &str, value: &str, answers: u64, dice: &mut Dice) -> Vec<String> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(variable, value)
@@ -38,9 +39,11 @@ pub fn kill_one(test: &str, variable: &str, value: &str, dice: &mut Dice) -> Vec
             }
         };
         until_lines(&|line, _| line.starts_with("ready"));
-        let answers = dice.below(20) as usize;
-        until_lines(&|_, n| n >= answers);
-        std::thread::sleep(Duration::from_micros(dice.below(40_000)));
+        let answers = dice.below(answers + 1) as usize;
+        if answers > 0 {
+            until_lines(&|_, n| n >= answers);
+        }
+        std::thread::sleep(Duration::from_micros(2_000 + dice.below(40_000)));
     }
     child.kill().unwrap();
     let status = child.wait().unwrap();

@@ -190,18 +190,20 @@ fn nodes_whose_clocks_are_minutes_apart_agree(kind: Kind, strategy: Strategy, te
     tokio::runtime::Runtime::new().unwrap().block_on(nodes_agree(kind, strategy, test));
 }
 
-mod postgres {
-    use super::{Kind, Strategy, nodes_whose_clocks_are_minutes_apart_agree};
+#[test]
+fn nodes_on_postgres_agree_on_every_expiry() {
+    let test = "nodes_on_postgres_agree_on_every_expiry";
+    nodes_whose_clocks_are_minutes_apart_agree(Kind::Postgres, Strategy::RowLock, test);
+}
 
-    #[test]
-    fn nodes_by_row_lock_agree_on_every_expiry() {
-        let test = "postgres::nodes_by_row_lock_agree_on_every_expiry";
-        nodes_whose_clocks_are_minutes_apart_agree(Kind::Postgres, Strategy::RowLock, test);
-    }
+#[test]
+fn nodes_that_skip_locked_agree_on_every_expiry() {
+    let test = "nodes_that_skip_locked_agree_on_every_expiry";
+    nodes_whose_clocks_are_minutes_apart_agree(Kind::Postgres, Strategy::SkipLocked, test);
+}
 
-    #[test]
-    fn nodes_by_optimism_agree_on_every_expiry() {
-        let test = "postgres::nodes_by_optimism_agree_on_every_expiry";
-        nodes_whose_clocks_are_minutes_apart_agree(Kind::Postgres, Strategy::Optimistic, test);
-    }
+#[test]
+fn nodes_on_mariadb_agree_on_every_expiry() {
+    let test = "nodes_on_mariadb_agree_on_every_expiry";
+    nodes_whose_clocks_are_minutes_apart_agree(Kind::MariaDb, Strategy::RowLock, test);
 }

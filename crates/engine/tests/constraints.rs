@@ -63,7 +63,10 @@ fn more_attacks(kind: Kind) -> &'static [&'static str] {
              OVERRIDING SYSTEM VALUE
              SELECT n, 'x', payment_id, is_capture, kind, reason, state, 'x' || idempotency_key, created_at FROM jobs",
         ],
-        Kind::MariaDb => &["INSERT INTO receipts (`key`, used_for) SELECT `key`, 'another' FROM receipts"],
+        Kind::MariaDb => &[
+            "INSERT INTO receipts (used_key, used_for) SELECT used_key, 'another' FROM receipts",
+            "INSERT INTO holdfast_version (version) SELECT version FROM holdfast_version",
+        ],
     }
 }
 
@@ -162,7 +165,7 @@ async fn an_audit_names_what_somebody_did_by_hand(kind: Kind) {
     let mut raw = database.raw().await;
     for (tampering, found) in TAMPERINGS {
         raw.run("BEGIN").await.unwrap();
-        raw.run(tampering).await.unwrap();
+        raw.run(&kind.words(tampering)).await.unwrap();
         assert_eq!(engine.audit().await.unwrap().drift, [], "an audit sees what is committed");
         raw.run("COMMIT").await.unwrap();
         // One node has audited before and folds what came since; the other folds everything.
@@ -180,7 +183,7 @@ async fn an_audit_names_what_somebody_did_by_hand(kind: Kind) {
             _ if tampering.contains("lines") => "UPDATE orders SET lines = '2 0 HOT' WHERE order_id = 'SOLD'",
             _ => &tampering.replace('+', "~").replace("- ", "+ ").replace('~', "-"),
         };
-        raw.run(undo).await.unwrap();
+        raw.run(&kind.words(undo)).await.unwrap();
         assert_eq!(engine.audit().await.unwrap().drift, [], "{undo}");
     }
 }
@@ -189,7 +192,7 @@ async fn an_audit_names_what_somebody_did_by_hand(kind: Kind) {
 async fn an_engine_that_meets_what_cannot_be_says_so(kind: Kind, strategy: Strategy) {
     let Some((database, engine)) = shop(kind, strategy).await else { return };
     let mut raw = database.raw().await;
-    raw.run("UPDATE holds SET lines = 'nonsense' WHERE order_id = 'HELD'").await.unwrap();
+    raw.run(&kind.words("UPDATE holds SET lines = 'nonsense' WHERE order_id = 'HELD'")).await.unwrap();
     let asked = vec![cart("HELD", &[("HOT", 3), ("COLD", 1)]).into()];
     let answer = engine.apply(asked, Now::Clock).await;
     assert!(matches!(answer, Err(holdfast_engine::EngineError::Corrupt(_))), "{answer:?}");
@@ -198,23 +201,29 @@ async fn an_engine_that_meets_what_cannot_be_says_so(kind: Kind, strategy: Strat
     assert!(matches!(other[..], [Ok(Outcome::Held { .. })]), "{other:?}");
 }
 
-mod postgres {
-    use super::{Kind, Strategy};
+macro_rules! kinds {
+    ($($module:ident = $kind:expr),+) => {
+        $(mod $module {
+            use super::Kind;
 
-    #[tokio::test]
-    async fn the_tables_refuse_what_contradicts_the_rules() {
-        super::the_tables_refuse_what_contradicts_the_rules(Kind::Postgres).await;
-    }
+            #[tokio::test]
+            async fn the_tables_refuse_what_contradicts_the_rules() {
+                super::the_tables_refuse_what_contradicts_the_rules($kind).await;
+            }
 
-    #[tokio::test]
-    async fn an_audit_names_what_somebody_did_by_hand() {
-        super::an_audit_names_what_somebody_did_by_hand(Kind::Postgres).await;
-    }
+            #[tokio::test]
+            async fn an_audit_names_what_somebody_did_by_hand() {
+                super::an_audit_names_what_somebody_did_by_hand($kind).await;
+            }
 
-    #[tokio::test]
-    async fn an_engine_that_meets_what_cannot_be_says_so() {
-        for strategy in [Strategy::RowLock, Strategy::Optimistic] {
-            super::an_engine_that_meets_what_cannot_be_says_so(Kind::Postgres, strategy).await;
-        }
-    }
+            #[tokio::test]
+            async fn an_engine_that_meets_what_cannot_be_says_so() {
+                for strategy in Kind::STRATEGIES {
+                    super::an_engine_that_meets_what_cannot_be_says_so($kind, strategy).await;
+                }
+            }
+        })+
+    };
 }
+
+kinds!(postgres = Kind::Postgres, mariadb = Kind::MariaDb);

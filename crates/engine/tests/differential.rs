@@ -322,23 +322,34 @@ fn every_engine_answers_as_the_rules_do() {
 /// Each round trip counts: fewer rounds, from a seed that soon meets everything.
 const DATABASE_ROUNDS: (u64, u64) = (73, 5);
 
-mod postgres {
-    use super::{DATABASE_ROUNDS, Kind, Strategy, Subjects, agree};
+macro_rules! databases {
+    ($($module:ident = $kind:expr),+) => {
+        $(mod $module {
+            use super::{DATABASE_ROUNDS, Kind, Strategy, Subjects, agree};
 
-    fn nodes_agree(strategy: Strategy) {
-        if Kind::Postgres.shared_url().is_some() {
-            let (first, rounds) = DATABASE_ROUNDS;
-            agree(Subjects::Database(Kind::Postgres, strategy), first, rounds);
-        }
-    }
+            fn nodes_agree(strategy: Strategy) {
+                if $kind.shared_url().is_some() {
+                    let (first, rounds) = DATABASE_ROUNDS;
+                    agree(Subjects::Database($kind, strategy), first, rounds);
+                }
+            }
 
-    #[test]
-    fn row_lock_answers_as_the_rules_do() {
-        nodes_agree(Strategy::RowLock);
-    }
+            #[test]
+            fn row_lock_answers_as_the_rules_do() {
+                nodes_agree(Strategy::RowLock);
+            }
 
-    #[test]
-    fn optimistic_answers_as_the_rules_do() {
-        nodes_agree(Strategy::Optimistic);
-    }
+            #[test]
+            fn optimistic_answers_as_the_rules_do() {
+                nodes_agree(Strategy::Optimistic);
+            }
+
+            #[test]
+            fn skip_locked_answers_as_the_rules_do() {
+                nodes_agree(Strategy::SkipLocked);
+            }
+        })+
+    };
 }
+
+databases!(postgres = Kind::Postgres, mariadb = Kind::MariaDb);

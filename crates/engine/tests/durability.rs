@@ -80,26 +80,20 @@ fn shop_until_killed(folder: &Path) {
     });
 }
 
-mod postgres {
-    use super::*;
+macro_rules! killed {
+    ($($name:ident: $kind:expr, $strategy:expr;)+) => {
+        $(#[test]
+        fn $name() {
+            nodes_are_killed($kind, $strategy, stringify!($name));
+        })+
+    };
+}
 
-    #[test]
-    fn what_a_node_answered_by_row_lock_survives_its_kill_9() {
-        nodes_are_killed(
-            Kind::Postgres,
-            Strategy::RowLock,
-            "postgres::what_a_node_answered_by_row_lock_survives_its_kill_9",
-        );
-    }
-
-    #[test]
-    fn what_a_node_answered_by_optimism_survives_its_kill_9() {
-        nodes_are_killed(
-            Kind::Postgres,
-            Strategy::Optimistic,
-            "postgres::what_a_node_answered_by_optimism_survives_its_kill_9",
-        );
-    }
+killed! {
+    what_a_node_on_postgres_answered_by_row_lock_survives_its_kill_9: Kind::Postgres, Strategy::RowLock;
+    what_a_node_on_postgres_answered_by_optimism_survives_its_kill_9: Kind::Postgres, Strategy::Optimistic;
+    what_a_node_on_postgres_answered_by_skipping_survives_its_kill_9: Kind::Postgres, Strategy::SkipLocked;
+    what_a_node_on_mariadb_answered_by_row_lock_survives_its_kill_9: Kind::MariaDb, Strategy::RowLock;
 }
 
 /// The database lives on, and so does another node: what was answered is there at once, and nothing is left open.

@@ -18,7 +18,7 @@ async fn nodes_that_start_at_once_make_the_tables_once(kind: Kind) {
         let nodes = futures_util::future::join_all((0..4).map(|_| database.try_node())).await;
         let nodes: Vec<_> = nodes.into_iter().map(Result::unwrap).collect();
         let mut raw = database.raw().await;
-        assert_eq!(raw.rows("SELECT version FROM schema_version").await.unwrap(), [["1"]]);
+        assert_eq!(raw.rows(&kind.words("SELECT version FROM schema_version")).await.unwrap(), [["1"]]);
         assert_eq!(raw.one("SELECT count(*) FROM totals").await, "1");
         nodes[0].apply(vec![Command::SetStock(set("A", 5))], Now::Clock).await.unwrap().remove(0).unwrap();
         for node in &nodes {
@@ -32,11 +32,11 @@ async fn tables_of_a_newer_version_are_left_alone(kind: Kind) {
     let engine = database.node().await;
     engine.apply(vec![Command::SetStock(set("A", 5))], Now::Clock).await.unwrap().remove(0).unwrap();
     let mut raw = database.raw().await;
-    raw.run("INSERT INTO schema_version (version) VALUES (99)").await.unwrap();
+    raw.run(&kind.words("INSERT INTO schema_version (version) VALUES (99)")).await.unwrap();
     let Err(refused) = database.try_node().await else { panic!("a newer version was opened") };
     let why = refused.to_string();
     assert!(why.contains("version 99") && why.contains("version 1;") && why.contains("newer holdfast"), "{why}");
-    raw.run("DELETE FROM schema_version WHERE version = 99").await.unwrap();
+    raw.run(&kind.words("DELETE FROM schema_version WHERE version = 99")).await.unwrap();
     assert_eq!(check(&*database.node().await).await.stocks.len(), 1, "nothing was lost meanwhile");
 }
 
@@ -105,26 +105,43 @@ async fn every_statement_is_understood_and_finds_its_rows_by_an_index() {
     }
 }
 
-mod postgres {
-    use super::Kind;
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn nodes_that_start_at_once_make_the_tables_once() {
-        super::nodes_that_start_at_once_make_the_tables_once(Kind::Postgres).await;
-    }
-
-    #[tokio::test]
-    async fn tables_of_a_newer_version_are_left_alone() {
-        super::tables_of_a_newer_version_are_left_alone(Kind::Postgres).await;
-    }
-
-    #[tokio::test]
-    async fn a_database_that_cannot_be_opened_is_told_with_the_way_out() {
-        super::a_database_that_cannot_be_opened_is_told_with_the_way_out(Kind::Postgres).await;
-    }
-
-    #[tokio::test]
-    async fn every_statement_is_understood_and_finds_its_rows_by_an_index() {
-        super::every_statement_is_understood_and_finds_its_rows_by_an_index().await;
+async fn every_statement_is_understood_by_mariadb() {
+    let Some(database) = Database::shared(Kind::MariaDb, Strategy::RowLock).await else { return };
+    let _engine = database.node().await;
+    let mut raw = database.raw().await;
+    for (name, sql) in statements(Kind::MariaDb) {
+        let quoted = sql.replace('\\', "\\\\").replace('\'', "\\'");
+        raw.run(&format!("PREPARE s FROM '{quoted}'")).await.unwrap_or_else(|e| panic!("{name}.sql: {e}"));
     }
 }
+
+#[tokio::test]
+async fn every_statement_is_understood() {
+    every_statement_is_understood_and_finds_its_rows_by_an_index().await;
+    every_statement_is_understood_by_mariadb().await;
+}
+
+macro_rules! kinds {
+    ($($module:ident = $kind:expr),+) => {
+        $(mod $module {
+            use super::Kind;
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn nodes_that_start_at_once_make_the_tables_once() {
+                super::nodes_that_start_at_once_make_the_tables_once($kind).await;
+            }
+
+            #[tokio::test]
+            async fn tables_of_a_newer_version_are_left_alone() {
+                super::tables_of_a_newer_version_are_left_alone($kind).await;
+            }
+
+            #[tokio::test]
+            async fn a_database_that_cannot_be_opened_is_told_with_the_way_out() {
+                super::a_database_that_cannot_be_opened_is_told_with_the_way_out($kind).await;
+            }
+        })+
+    };
+}
+
+kinds!(postgres = Kind::Postgres, mariadb = Kind::MariaDb);

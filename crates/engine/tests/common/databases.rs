@@ -28,6 +28,19 @@ impl Kind {
         }
     }
 
+    /// All strategies but the one that oversells.
+    pub const STRATEGIES: [Strategy; 3] = [Strategy::RowLock, Strategy::Optimistic, Strategy::SkipLocked];
+
+    /// SQL that is written for PostgreSQL, with the names that this kind uses instead.
+    pub fn words(self, sql: &str) -> String {
+        match self {
+            Self::Postgres => sql.to_owned(),
+            Self::MariaDb => {
+                sql.replace("schema_version", "holdfast_version").replace("SET lines =", "SET lines_text =")
+            }
+        }
+    }
+
     pub fn parse(name: &str) -> Self {
         [Self::Postgres, Self::MariaDb].into_iter().find(|kind| kind.name() == name).unwrap()
     }

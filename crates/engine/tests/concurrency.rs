@@ -135,7 +135,6 @@ macro_rules! strategies {
                 #[allow(clippy::wildcard_imports)]
                 use super::*;
 
-                subject!(one_worker, nodes($of, $word, 1, 1).await);
                 subject!(four_workers, nodes($of, $word, 1, 4).await);
                 subject!(two_nodes, nodes($of, $word, 2, 2).await);
             })*

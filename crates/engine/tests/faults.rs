@@ -63,8 +63,8 @@ macro_rules! strategies {
 
 strategies!(postgres, Kind::Postgres; row_lock = Strategy::RowLock, optimistic = Strategy::Optimistic,
     skip_locked = Strategy::SkipLocked);
-strategies!(mariadb, Kind::MariaDb; row_lock = Strategy::RowLock, optimistic = Strategy::Optimistic,
-    skip_locked = Strategy::SkipLocked);
+// What its errors mean is the same by every strategy.
+strategies!(mariadb, Kind::MariaDb; row_lock = Strategy::RowLock);
 
 async fn ask(engine: &dyn Engine, command: impl Into<Command>) -> Result<Answer, EngineError> {
     engine.apply(vec![command.into()], Now::Clock).await.map(|mut answers| answers.remove(0))

@@ -2,6 +2,8 @@
 
 use mysql_async::Value;
 
+/// Keys asked for by one statement at the most: a statement has 65,535 places.
+pub(super) const KEYS: usize = 8_192;
 /// Rows written by one statement, in these steps.
 const ROWS: [usize; 5] = [256, 64, 16, 4, 1];
 

@@ -1,6 +1,6 @@
 //! One transaction: beginning it, asking it, and ending it.
 
-use super::spread::{Bind, lists};
+use super::spread::{Bind, KEYS, lists};
 use super::{failure, read, rows, sql, write};
 use crate::NumberedEntry;
 use crate::audit::{Cut, Fold, add_lines};
@@ -103,6 +103,20 @@ impl MyTx {
         self.rows(sql, binds).await?.iter().map(read).collect()
     }
 
+    /// The same for many keys, which are the only ones that the statement asks for.
+    pub(super) async fn all_of<T>(
+        &mut self,
+        sql: &str,
+        keys: &[Value],
+        read: fn(&Row) -> Result<T, Fault>,
+    ) -> Result<Vec<T>, Fault> {
+        let mut found = Vec::new();
+        for keys in keys.chunks(KEYS) {
+            found.extend(self.all(sql, vec![Bind::List(keys.to_vec())], read).await?);
+        }
+        Ok(found)
+    }
+
     async fn one<T>(
         &mut self,
         sql: &str,
@@ -123,8 +137,16 @@ pub(super) fn list<V: Into<Value>>(values: impl IntoIterator<Item = V>) -> Bind 
     Bind::List(values.into_iter().map(Into::into).collect())
 }
 
-pub(super) fn ids(ids: &[HoldId]) -> Bind {
-    list(ids.iter().map(|id| rows::id_value(*id)))
+pub(super) fn values<V: Into<Value>>(values: impl IntoIterator<Item = V>) -> Vec<Value> {
+    values.into_iter().map(Into::into).collect()
+}
+
+pub(super) fn id_values(ids: &[HoldId]) -> Vec<Value> {
+    ids.iter().map(|id| rows::id_value(*id)).collect()
+}
+
+fn ids(ids: &[HoldId]) -> Bind {
+    Bind::List(id_values(ids))
 }
 
 fn size(limit: usize) -> Bind {
@@ -139,19 +161,10 @@ impl Tx for MyTx {
     }
 
     async fn peek(&mut self, holds: &[HoldId], orders: &[OrderId]) -> Result<Vec<Sku>, Fault> {
-        let mut found = Vec::new();
-        if !holds.is_empty() {
-            found.extend(self.rows(sql!("peek_holds"), vec![ids(holds)]).await?);
-        }
-        if !orders.is_empty() {
-            found.extend(self.rows(sql!("peek_orders"), vec![list(orders.iter().map(OrderId::as_str))]).await?);
-        }
-        let mut skus = Vec::new();
-        for row in &found {
-            let lines = crate::records::read_lines(rows::text(row, 0)?)?;
-            skus.extend(lines.iter().map(|line| line.sku.clone()));
-        }
-        Ok(skus)
+        let lines = |row: &Row| Ok(crate::records::read_lines(rows::text(row, 0)?)?);
+        let mut found = self.all_of(sql!("peek_holds"), &id_values(holds), lines).await?;
+        found.extend(self.all_of(sql!("peek_orders"), &values(orders.iter().map(OrderId::as_str)), lines).await?);
+        Ok(found.iter().flatten().map(|line| line.sku.clone()).collect())
     }
 
     async fn look_up(&mut self, asked: &Asked) -> Result<(Told, Found), Fault> {
@@ -183,17 +196,18 @@ impl Tx for MyTx {
     }
 
     async fn with_lapsed(&mut self, skus: &[Sku], now: Time) -> Result<Vec<Sku>, Fault> {
-        let binds = vec![list(skus.iter().map(Sku::as_str)), one(now.millis())];
-        self.all(sql!("with_lapsed"), binds, rows::a_sku).await
+        let mut found = Vec::new();
+        for skus in skus.chunks(KEYS) {
+            let binds = vec![list(skus.iter().map(Sku::as_str)), one(now.millis())];
+            found.extend(self.all(sql!("with_lapsed"), binds, rows::a_sku).await?);
+        }
+        Ok(found)
     }
 
     async fn lapsed(&mut self, sku: &Sku, now: Time, known: &[HoldId], limit: usize) -> Result<Vec<Hold>, Fault> {
         let binds = vec![one(sku.as_str()), one(now.millis()), ids(known), size(limit)];
         let found = self.all(sql!("lapsed"), binds, rows::hold_id).await?;
-        if found.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.all(sql!("holds_lock"), vec![ids(&found)], rows::hold).await
+        self.all_of(sql!("holds_lock"), &id_values(&found), rows::hold).await
     }
 
     async fn lapsed_units(&mut self, sku: &Sku, now: Time, known: &[HoldId]) -> Result<u64, Fault> {

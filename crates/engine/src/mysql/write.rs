@@ -1,7 +1,7 @@
 //! The persist step: statements of many rows.
 
-use super::spread::{Bind, lists, rows as spread};
-use super::tx::{MyTx, list, one};
+use super::spread::{Bind, KEYS, lists, rows as spread};
+use super::tx::{MyTx, id_values, list, one};
 use super::{rows, sql};
 use crate::records;
 use crate::sql::{Changed, Fault, Writes};
@@ -73,8 +73,8 @@ async fn stocks(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
         touched += tx.touch(sql, values).await?;
     }
     faster(touched, writes.stocks.len())?;
-    if !writes.gone_units.is_empty() {
-        let (sql, values) = lists(sql!("delete_units"), vec![list(writes.gone_units.iter().map(|sku| sku.as_str()))]);
+    for gone in writes.gone_units.chunks(KEYS) {
+        let (sql, values) = lists(sql!("delete_units"), vec![list(gone.iter().map(|sku| sku.as_str()))]);
         tx.touch(sql, values).await?;
     }
     let units = writes.new_units.iter().flat_map(|(sku, from, to)| (*from..=*to).map(|n| row![sku.as_str(), n]));
@@ -96,8 +96,8 @@ async fn unchanged(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
 async fn holds(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
     for status in [HoldStatus::Released, HoldStatus::Expired] {
         let ended: Vec<HoldId> = writes.ended.iter().filter(|h| h.status == status).map(|h| h.id).collect();
-        if !ended.is_empty() {
-            let binds = vec![one(status.as_str()), super::tx::ids(&ended)];
+        for ended in ended.chunks(KEYS) {
+            let binds = vec![one(status.as_str()), Bind::List(id_values(ended))];
             touch(tx, sql!("end_holds"), binds, ended.len()).await?;
         }
     }
@@ -112,7 +112,7 @@ async fn holds(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
             let is_it = |c: &&Changed<'_>| is_confirmed(c) && c.was == was && c.hold.late == late;
             let confirmed: Vec<HoldId> = begin.iter().filter(is_it).map(|c| c.hold.id).collect();
             if !confirmed.is_empty() {
-                let binds = vec![one(late), super::tx::ids(&confirmed), one(was.as_str())];
+                let binds = vec![one(late), Bind::List(id_values(&confirmed)), one(was.as_str())];
                 touch(tx, sql!("confirm_holds"), binds, confirmed.len()).await?;
             }
         }
@@ -160,9 +160,9 @@ fn new_hold(hold: &Hold) -> Vec<Value> {
 }
 
 async fn claims(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
-    if !writes.gone_claims.is_empty() {
-        let holds = list(writes.gone_claims.iter().map(|(hold, _)| rows::id_value(*hold)));
-        let lines = writes.gone_claims.iter().map(|(_, lines)| lines).sum();
+    for gone in writes.gone_claims.chunks(KEYS) {
+        let holds = list(gone.iter().map(|(hold, _)| rows::id_value(*hold)));
+        let lines = gone.iter().map(|(_, lines)| lines).sum();
         touch(tx, sql!("delete_claims"), vec![holds], lines).await?;
     }
     let new = writes.new_claims.iter();

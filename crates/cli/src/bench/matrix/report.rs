@@ -6,7 +6,7 @@ use super::super::pgbench;
 use super::super::rows::grouped;
 use super::super::tally::{Percentiles, Phase};
 use super::args::{Case, name};
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -203,7 +203,7 @@ impl Report {
 
     fn table(&self) -> Table {
         let mut table = Table::new();
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
         table.set_header(HEADER);
         for row in &self.rows {
             let latency = &row.latency;

@@ -146,7 +146,11 @@ impl Scale {
                 p if p >= self.high => "end",
                 _ => "middle",
             };
-            let text = if power < 0 { format!("{ms:.*}", power.unsigned_abs() as usize) } else { grouped(ms) };
+            let text = match power {
+                ..0 => format!("{ms:.*}", power.unsigned_abs() as usize),
+                0..3 => grouped(ms),
+                3.. => format!("{} s", grouped(ms / 1000.0)),
+            };
             let _ = write!(svg, "<text x=\"{:.2}%\" y=\"12\" text-anchor=\"{anchor}\">{text}</text>", self.x(ms));
         }
         svg.push_str("</svg>");

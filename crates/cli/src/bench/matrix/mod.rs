@@ -36,21 +36,14 @@ pub(super) async fn run(args: &Args, folder: &Path, litter: &Litter) -> Result<O
         seconds: args.seconds.as_secs_f64(),
         databases: databases(&cases).await?,
         rows: Vec::new(),
-        yardstick: None,
+        yardstick: match url {
+            Some(url) => Some(pgbench::yardstick(url, args.seconds, litter).await?),
+            None => None,
+        },
         verdict: Verdict::default(),
     };
     let done = measure(args, &cases, folder, litter, &mut report.rows).await;
     // What was measured before a failure is told all the same.
-    let done = match (done, url) {
-        (Ok(()), Some(url)) => match pgbench::yardstick(url, args.seconds, litter).await {
-            Ok(measured) => {
-                report.yardstick = Some(measured);
-                litter.clean().await
-            }
-            Err(why) => Err(why),
-        },
-        (done, _) => done,
-    };
     report.verdict = judge(&report.rows);
     print!("{}", report.text());
     write(args, &report)?;

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 pub(crate) struct MatrixArgs {
     /// Engines to compare, in process: embedded, postgres://user:password@host/database
     #[arg(long, value_name = "ENGINES", value_delimiter = ',')]
-    #[arg(conflicts_with_all = ["url", "engine", "library", "rate", "threads", "concurrency", "rounds", "random_order_ids"])]
+    #[arg(conflicts_with_all = ["url", "engine", "library", "rate", "threads"])]
+    #[arg(conflicts_with_all = ["concurrency", "rounds", "random_order_ids"])]
     pub(crate) engines: Vec<String>,
     /// Strategies of engines on a database: all, or some of row_lock,optimistic,skip_locked,naive
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "all", requires = "engines")]

@@ -7,6 +7,7 @@ use super::report::{Report, Row};
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("page.css");
+const LEGEND: &str = include_str!("legend.html");
 
 /// What a scenario asks, for people who have not read the manual.
 const SCENARIOS: [(&str, &str, &str); 4] = [
@@ -101,19 +102,11 @@ fn verdict(report: &Report, html: &mut String) {
     if report.rows.iter().any(|row| row.is_unsafe) {
         html.push_str(
             "<p class=\"verdict note\"><b>naive is unsafe.</b> It reads, decides and writes without looking whether \
-             anybody else did so meanwhile. It is here to show what that costs: units sold twice. No server runs it.</p>",
+             anybody else did so meanwhile. It is here to show what that costs: units sold twice. No server runs \
+             it.</p>",
         );
     }
-    html.push_str(
-        "<p class=\"legend\"><svg width=\"12\" height=\"12\"><rect class=\"batched\" width=\"12\" height=\"12\"/></svg> \
-         batched: a transaction for all that have gathered \
-         <svg width=\"12\" height=\"12\"><rect class=\"one\" width=\"12\" height=\"12\"/></svg> \
-         one: a transaction a hold \
-         <svg width=\"12\" height=\"12\"><rect class=\"unsafe\" width=\"12\" height=\"12\"/></svg> unsafe \
-         <svg width=\"12\" height=\"12\"><circle class=\"p50\" cx=\"6\" cy=\"6\" r=\"5\"/></svg> p50 \
-         <svg width=\"12\" height=\"14\"><line class=\"p99\" x1=\"6\" x2=\"6\" y1=\"0\" y2=\"14\"/></svg> p99, \
-         logarithmic</p>",
-    );
+    html.push_str(LEGEND);
 }
 
 fn table(rows: &[Row], html: &mut String) {

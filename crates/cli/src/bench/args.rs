@@ -1,5 +1,6 @@
 //! The command line of `holdfast bench`.
 
+use super::matrix::MatrixArgs;
 use clap::ValueEnum;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,11 +16,17 @@ Examples:
       a million holds that lapse within one second; a start with a million live holds
   holdfast bench --library --concurrency 1024,4096
       in process, without HTTP
+  holdfast bench --engine postgres://shop:…@db/shop --scenario noop,hot --yardstick pgbench
+      a server on a database, beside the usual hold of one transaction each
+  holdfast bench --engines embedded,postgres://shop:…@db/shop --html report.html
+      compare engines and strategies, each in a folder or schema of its own; a page with charts
+  holdfast bench --engines postgres://shop:…@db/shop --strategies row_lock,naive --nodes 1,2,4 --scenario hot
 
-Holds are durable before they are answered. Exit code 1 when units were oversold, stranded or lost.";
+Holds are durable before they are answered. Exit code 1 when units were oversold, stranded or lost; what naive oversells
+in a comparison does not count, since it is there for that.";
 
 /// Measure this machine: holds per second, latencies, and units oversold and stranded.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// What to run, comma-separated; `all` is noop,hot,half,soldout,spread,cart,clients
@@ -55,6 +62,9 @@ pub(crate) struct Args {
     /// API key for --url
     #[arg(long, value_name = "KEY", env = "HOLDFAST_KEY", hide_env_values = true, requires = "url")]
     pub(super) key: Option<String>,
+    /// Start the server on this database, in a schema of its own: postgres://user:password@host/database
+    #[arg(long, value_name = "URL", conflicts_with_all = ["url", "library"])]
+    pub(super) engine: Option<String>,
     /// Put the temporary data folder into this one, to measure its disk (default: here)
     #[arg(long, value_name = "DIR")]
     pub(super) data_dir: Option<PathBuf>,
@@ -82,6 +92,8 @@ pub(crate) struct Args {
     /// Write everything measured to this file
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) matrix: MatrixArgs,
 }
 
 /// What can be run.
@@ -114,6 +126,8 @@ pub(super) enum Scenario {
 pub(super) enum Yardstick {
     /// redis-benchmark with a hold script, on a redis-server of its own
     Redis,
+    /// pgbench with a hold a transaction, on the database of --engine or --engines
+    Pgbench,
 }
 
 impl Args {
@@ -135,7 +149,7 @@ impl Args {
     }
 }
 
-fn count(text: &str) -> Result<usize, String> {
+pub(super) fn count(text: &str) -> Result<usize, String> {
     let number = text.replace('_', "").parse::<usize>().map_err(|e| e.to_string())?;
     if number == 0 { Err("must be at least 1".into()) } else { Ok(number) }
 }

@@ -1,6 +1,8 @@
 //! The end check: what the server counts, against what its answers said.
 
 use super::api::{Api, Stock};
+use holdfast_engine::Engine;
+use holdfast_engine::domain::Sku;
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -75,6 +77,28 @@ pub(super) async fn check(api: &mut Api, promised: Promised<'_>) -> Result<Verdi
     let audit = api.audit().await?;
     let drift = (audit.drift.len() as u64).max(u64::from(!audit.clean));
     Ok(Verdict { drift: verdict.drift + drift, ..verdict })
+}
+
+/// The counters of an engine in process.
+pub(super) async fn stocks(engine: &dyn Engine) -> Result<Vec<Stock>, String> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = engine.stocks(after.as_ref(), 1000).await.map_err(|e| e.to_string())?;
+        found.extend(page.items.iter().map(|stock| Stock {
+            sku: stock.sku.to_string(),
+            total: stock.total(),
+            available: stock.available,
+            held: stock.held,
+            sold: stock.sold,
+        }));
+        let Some(next) = page.next else { return Ok(found) };
+        after = Some(Sku::new(&next).map_err(|e| e.to_string())?);
+    }
+}
+
+/// Differences that the audit of an engine in process finds.
+pub(super) async fn drift(engine: &dyn Engine) -> Result<u64, String> {
+    engine.audit().await.map(|report| report.drift.len() as u64).map_err(|e| e.to_string())
 }
 
 /// Compares counters with promises.

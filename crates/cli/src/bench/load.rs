@@ -57,7 +57,7 @@ pub(super) struct Shared {
 }
 
 /// Sets `stop` when the caller goes away.
-struct StopOnDrop(Arc<Shared>);
+pub(super) struct StopOnDrop(pub(super) Arc<Shared>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {

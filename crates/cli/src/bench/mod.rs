@@ -3,13 +3,18 @@
 
 mod api;
 mod args;
+mod callers;
 mod check;
+mod database;
 mod everyday;
 mod http;
 mod lapse;
 mod library;
+mod litter;
 mod load;
 mod machine;
+mod matrix;
+mod pgbench;
 mod progress;
 mod promises;
 mod random;
@@ -28,11 +33,15 @@ pub(crate) use args::Args;
 use crate::Failure;
 use args::{Scenario, Yardstick};
 use check::Verdict;
+use database::is_postgres;
 use everyday::Everyday;
 use holdfast_engine::clock::wall;
+use holdfast_engine::{SqlConfig, postgres};
+use litter::Litter;
 use load::Target;
 use machine::Machine;
 use progress::Progress;
+use promises::Yardsticks;
 use report::Report;
 use server::{End, Server};
 use std::path::{Path, PathBuf};
@@ -44,37 +53,68 @@ use tempfile::TempDir;
 /// When something could not be measured; [`Failure::Found`] when units were oversold, stranded or lost. What was
 /// measured is printed before that.
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
-    tokio::select! {
-        result = measure(&args) => match result? {
-            Some(verdict) if !verdict.is_good() => {
-                eprintln!("the end check failed: {verdict}");
-                Err(Failure::Found)
-            }
-            _ => Ok(()),
-        },
+    let litter = Litter::default();
+    let measured = tokio::select! {
+        measured = measure(&args, &litter) => measured,
         // Dropping what runs stops the servers that were started and removes their folders.
         _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+    };
+    if let Err(why) = litter.clean().await {
+        eprintln!("holdfast: {why}");
+    }
+    match measured? {
+        Some(verdict) if !verdict.is_good() => {
+            eprintln!("the end check failed: {verdict}");
+            Err(Failure::Found)
+        }
+        _ => Ok(()),
     }
 }
 
-async fn measure(args: &Args) -> Result<Option<Verdict>, String> {
+async fn measure(args: &Args, litter: &Litter) -> Result<Option<Verdict>, String> {
     let folder = args.data_dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let folder = std::path::absolute(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let mut report = Report::new(Machine::look(&folder), wall().millis(), args.seconds.as_secs_f64());
-    let mut yardstick = Vec::new();
-    if args.yardstick == Some(Yardstick::Redis) {
-        let progress = Progress::new("redis");
-        progress.say("redis-benchmark");
-        yardstick = redis::yardstick(&folder).await?;
+    if args.matrix.engines.is_empty() {
+        side_by_side(args, &folder, litter).await
+    } else {
+        matrix::run(args, &folder, litter).await
+    }
+}
+
+async fn side_by_side(args: &Args, folder: &Path, litter: &Litter) -> Result<Option<Verdict>, String> {
+    if let Some(url) = args.engine.as_deref().filter(|url| !is_postgres(url)) {
+        return Err(if url.starts_with("mysql://") {
+            "engines on mysql:// are not in this version yet".into()
+        } else {
+            "--engine must be postgres://user:password@host/database".into()
+        });
+    }
+    let mut report = Report::new(Machine::look(folder), wall().millis(), args.seconds.as_secs_f64());
+    let mut yardsticks = Yardsticks::default();
+    match (args.yardstick, &args.engine) {
+        (Some(Yardstick::Redis), _) => {
+            let progress = Progress::new("redis");
+            progress.say("redis-benchmark");
+            yardsticks.redis = redis::yardstick(folder).await?;
+        }
+        (Some(Yardstick::Pgbench), Some(url)) => {
+            yardsticks.pgbench = Some(pgbench::yardstick(url, args.seconds, litter).await?);
+        }
+        (Some(Yardstick::Pgbench), None) => return Err("--yardstick pgbench needs --engine postgres://…".into()),
+        (None, _) => {}
+    }
+    if let Some(url) = &args.engine {
+        report.machine.durability = "the database commits before any answer";
+        report.notes.push(postgres::about(&SqlConfig::new(url)).await.map_err(|e| e.to_string())?);
     }
     let measured = if args.library {
-        let data = temporary(&folder)?;
+        let data = temporary(folder)?;
         library::library(args, data.path(), &mut report).await.map(|verdict| report.judge(verdict))
     } else {
-        scenarios(args, &folder, &mut report).await
+        scenarios(args, folder, litter, &mut report).await
     };
-    promises::judge(&mut report, &yardstick);
+    promises::judge(&mut report, &yardsticks, args.engine.is_some());
     print!("{}", report.text());
     if let Some(file) = &args.json {
         let json = serde_json::to_vec_pretty(&report).map_err(|e| e.to_string())?;
@@ -84,11 +124,11 @@ async fn measure(args: &Args) -> Result<Option<Verdict>, String> {
     Ok(report.verdict)
 }
 
-async fn scenarios(args: &Args, folder: &Path, report: &mut Report) -> Result<(), String> {
+async fn scenarios(args: &Args, folder: &Path, litter: &Litter, report: &mut Report) -> Result<(), String> {
     let (special, everyday): (Vec<_>, Vec<_>) =
         args.scenarios().into_iter().partition(|s| matches!(s, Scenario::Lapse | Scenario::Startup));
     if !everyday.is_empty() {
-        let place = Place::open(args, folder).await?;
+        let place = Place::open(args, folder, litter).await?;
         let mut runs = Everyday::new(args, &place.target);
         let mut done = Ok(());
         for scenario in std::iter::repeat_n(everyday, args.rounds).flatten() {
@@ -107,12 +147,14 @@ async fn scenarios(args: &Args, folder: &Path, report: &mut Report) -> Result<()
     }
     for scenario in special {
         if scenario == Scenario::Lapse {
-            let place = Place::open(args, folder).await?;
+            let place = Place::open(args, folder, litter).await?;
             let verdict = lapse::lapse(args, &place.target, report).await?;
             report.judge(verdict);
             place.close().await?;
-        } else if args.url.is_some() {
-            return Err("startup stops and starts the server: it needs one of its own, so leave out --url".into());
+        } else if args.url.is_some() || args.engine.is_some() {
+            return Err(
+                "startup measures a server of its own on the embedded engine: leave out --url and --engine".into()
+            );
         } else {
             let data = temporary(folder)?;
             let verdict = startup::startup(args, data.path(), report).await?;
@@ -134,12 +176,13 @@ struct Place {
 }
 
 impl Place {
-    async fn open(args: &Args, folder: &Path) -> Result<Self, String> {
+    async fn open(args: &Args, folder: &Path, litter: &Litter) -> Result<Self, String> {
         if let Some(url) = &args.url {
             return Ok(Self { target: server::target(url, args.key.as_deref()).await?, own: None });
         }
         let data = temporary(folder)?;
-        let server = Server::start(data.path()).await?;
+        let database = args.engine.as_ref().map(|url| litter.fresh(url));
+        let server = Server::start(data.path(), database.as_ref()).await?;
         Ok(Self { target: server.target.clone(), own: Some((server, data)) })
     }
 

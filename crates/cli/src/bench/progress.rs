@@ -34,6 +34,15 @@ impl Progress {
         let spent = self.0.elapsed().as_secs_f64().max(0.001);
         let planned: f64 = plan.phases.iter().map(Duration::as_secs_f64).sum();
         let share = plan.requests.map_or(spent / planned.max(0.001), |all| answered as f64 / all as f64);
+        self.share(share, answered);
+    }
+
+    /// How far it is by the clock.
+    pub(super) fn show_time(&self, planned: Duration, answered: u64) {
+        self.share(self.0.elapsed().as_secs_f64() / planned.as_secs_f64().max(0.001), answered);
+    }
+
+    fn share(&self, share: f64, answered: u64) {
         self.0.set_length(1000);
         self.0.set_position((share.min(1.0) * 1000.0) as u64);
         self.0.set_message(format!("{answered} answers"));

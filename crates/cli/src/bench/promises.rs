@@ -1,19 +1,28 @@
 //! The ratios that the project promises, out of what was measured in this run.
 
-use super::redis::Measured;
+use super::pgbench;
+use super::redis;
 use super::report::Report;
-use super::rows::Ratio;
+use super::rows::{Ratio, Row};
+
+/// Well-known things that were measured in the same run.
+#[derive(Default)]
+pub(super) struct Yardsticks {
+    pub(super) redis: Vec<redis::Measured>,
+    pub(super) pgbench: Option<pgbench::Measured>,
+}
 
 /// Adds every ratio whose both sides were measured.
-pub(super) fn judge(report: &mut Report, redis: &[Measured]) {
-    let rate = |name: &str| report.row(name).map(super::rows::Row::throughput).filter(|rate| *rate > 0.0);
+pub(super) fn judge(report: &mut Report, yardsticks: &Yardsticks, on_database: bool) {
+    let rate = |name: &str| report.row(name).map(Row::throughput).filter(|rate| *rate > 0.0);
     let accepted = |name: &str| report.row(name).map(|row| row.accepted_per_second);
     let ratio = |promise, what: &str, above: Option<f64>, below: Option<f64>, bar| {
         let value = above? / below?;
-        Some(Ratio { promise, what: what.into(), value, unit: "", bar, less_is_better: false })
+        Some(Ratio { promise, what: what.into(), value, unit: "", bar: Some(bar), less_is_better: false })
     };
     let hot = accepted("hot");
-    let raw = redis.first().map(|measured| measured.per_second);
+    let raw = yardsticks.redis.first().map(|measured| measured.per_second);
+    let classic = yardsticks.pgbench.as_ref().map(|measured| measured.per_second);
     let half = report.row("half").map(|row| Ratio {
         promise: "P6",
         what: "p99 of a hold at half of hot".into(),
@@ -23,10 +32,11 @@ pub(super) fn judge(report: &mut Report, redis: &[Measured]) {
         less_is_better: true,
     });
     let found = [
-        ratio("P1", "hot ÷ redis in memory", hot, raw, Some(2.0)),
-        ratio("P2", "hot ÷ noop", hot, rate("noop"), Some(0.6)),
+        ratio("P1", "hot ÷ redis in memory", hot, raw, 2.0),
+        ratio("P2", "hot ÷ noop", hot, rate("noop"), 0.6),
+        ratio("P3", "hot on PostgreSQL, over HTTP ÷ pgbench", hot, classic, 15.0),
         half,
-        ratio("P7", "soldout ÷ noop", report.row("soldout").map(|r| r.refused_per_second), rate("noop"), Some(0.8)),
+        ratio("P7", "soldout ÷ noop", report.row("soldout").map(|r| r.refused_per_second), rate("noop"), 0.8),
     ];
     let mut found: Vec<Ratio> = found.into_iter().flatten().collect();
     for row in &report.rows {
@@ -40,6 +50,41 @@ pub(super) fn judge(report: &mut Report, redis: &[Measured]) {
         found.push(Ratio { promise, what, value, unit: "/s", bar: None, less_is_better: false });
     }
     found.append(&mut report.ratios);
+    if on_database {
+        // All other promises are about the embedded engine; on a database they are figures like any other.
+        for ratio in found.iter_mut().filter(|ratio| ratio.promise != "P3") {
+            (ratio.promise, ratio.bar) = ("", None);
+        }
+    }
     report.ratios = found;
-    report.notes.extend(redis.iter().map(Measured::line));
+    report.notes.extend(yardsticks.redis.iter().map(redis::Measured::line));
+    report.notes.extend(yardsticks.pgbench.as_ref().map(pgbench::Measured::line));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::machine::Machine;
+    use super::super::tally::Phase;
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn on_a_database_only_its_own_promise_has_a_bar() {
+        let row = |name, accepted| {
+            let mut phase = Phase::new(Duration::from_secs(1)).unwrap();
+            phase.accepted = accepted;
+            Row::new(name, 64, None, &phase, 0)
+        };
+        let told = |on_database| {
+            let folder = tempfile::tempdir().unwrap();
+            let mut report = Report::new(Machine::look(folder.path()), 0, 1.0);
+            report.settle_rounds(vec![row("noop", 10_000), row("hot", 8_000)]);
+            let pgbench = Some(pgbench::Measured { per_second: 500.0, latency_ms: 32.0 });
+            judge(&mut report, &Yardsticks { redis: Vec::new(), pgbench }, on_database);
+            report.ratios.iter().map(Ratio::line).collect::<Vec<_>>()
+        };
+        let p3 = "  P3  hot on PostgreSQL, over HTTP ÷ pgbench: 16.00  (at least 15: met)";
+        assert_eq!(told(true), ["      hot ÷ noop: 0.80", p3]);
+        assert_eq!(told(false)[0], "  P2  hot ÷ noop: 0.80  (at least 0.6: met)");
+    }
 }

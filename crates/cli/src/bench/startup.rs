@@ -23,7 +23,7 @@ const TTL: u32 = 3600;
 pub(super) async fn startup(args: &Args, data: &Path, report: &mut Report) -> Result<Verdict, String> {
     let progress = Progress::new("startup");
     progress.say("creating stock");
-    let server = Server::start(data).await?;
+    let server = Server::start(data, None).await?;
     let empty = server.start;
     let mut api = Api::new(&server.target);
     let skus = names("START", args.startup_skus);
@@ -35,10 +35,10 @@ pub(super) async fn startup(args: &Args, data: &Path, report: &mut Report) -> Re
     let after = server.memory();
     progress.say("stopping and starting");
     let stopped = server.stop(End::Term).await?;
-    let calm = Server::start(data).await?;
+    let calm = Server::start(data, None).await?;
     let (after_term, loaded) = (calm.start, calm.memory());
     calm.stop(End::Kill).await?;
-    let server = Server::start(data).await?;
+    let server = Server::start(data, None).await?;
     let after_kill = server.start;
     progress.say("checking");
     let promised =

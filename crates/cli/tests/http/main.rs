@@ -13,6 +13,7 @@ mod support;
 
 mod audit;
 mod auth;
+mod bench;
 mod bodies;
 mod cli;
 mod clients;

@@ -8,9 +8,12 @@ mod failure;
 mod migrate;
 mod pipeline;
 mod read;
+mod remove;
 mod rows;
 mod tx;
 mod write;
+
+pub use remove::{about, drop_schema};
 
 use crate::Engine;
 use crate::sql::{Fault, Mode, OpenError, SqlConfig, SqlEngine, Store};

@@ -1,0 +1,240 @@
+//! The flags of the comparison matrix, and the cells that they ask for.
+
+use super::super::args::{Scenario, count};
+use super::super::database::{is_postgres, shown};
+use clap::ValueEnum;
+use holdfast_engine::Strategy;
+use std::path::PathBuf;
+
+/// The comparison matrix.
+#[derive(Clone, clap::Args)]
+#[command(next_help_heading = "Comparison of engines and strategies")]
+pub(crate) struct MatrixArgs {
+    /// Engines to compare, in process: embedded, postgres://user:password@host/database
+    #[arg(long, value_name = "ENGINES", value_delimiter = ',')]
+    #[arg(conflicts_with_all = ["url", "engine", "library", "rate", "threads"])]
+    #[arg(conflicts_with_all = ["concurrency", "rounds", "random_order_ids"])]
+    pub(crate) engines: Vec<String>,
+    /// Strategies of engines on a database: all, or some of row_lock,optimistic,skip_locked,naive
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "all", requires = "engines")]
+    #[arg(value_parser = strategies)]
+    pub(crate) strategies: Vec<Strategies>,
+    /// Holds in a transaction: one, or as many as have gathered
+    #[arg(long, value_name = "HOW", value_enum, value_delimiter = ',', requires = "engines")]
+    #[arg(default_values = ["one", "batched"])]
+    pub(crate) batches: Vec<Batches>,
+    /// Nodes that share a database
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1", requires = "engines")]
+    #[arg(value_parser = count)]
+    pub(crate) nodes: Vec<usize>,
+    /// Write the comparison to this file, a line a row
+    #[arg(long, value_name = "FILE", requires = "engines")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write the comparison to this file, as a page with charts
+    #[arg(long, value_name = "FILE", requires = "engines")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+/// A word of `--strategies`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strategies {
+    All,
+    One(Strategy),
+}
+
+fn strategies(text: &str) -> Result<Strategies, String> {
+    let known = || Strategy::ALL.map(Strategy::as_str).join(", ");
+    match text {
+        "all" => Ok(Strategies::All),
+        text => Strategy::parse(text).map(Strategies::One).ok_or_else(|| format!("use all, {}", known())),
+    }
+}
+
+/// How many holds go into a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Batches {
+    /// Every hold its own, many at once
+    One,
+    /// All that have gathered while the last one was made durable
+    Batched,
+}
+
+impl Batches {
+    /// The word for it.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::One => "one",
+            Self::Batched => "batched",
+        }
+    }
+}
+
+/// Where stock lives.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// In a folder.
+    Embedded,
+    /// In the PostgreSQL behind this URL.
+    Postgres(String),
+}
+
+/// An engine to compare.
+#[derive(Clone)]
+pub(super) struct Candidate {
+    /// What it is called in the report.
+    pub(super) name: String,
+    /// Where its stock lives.
+    pub(super) kind: Kind,
+}
+
+/// A row to measure.
+#[derive(Clone)]
+pub(super) struct Case {
+    pub(super) scenario: Scenario,
+    pub(super) engine: Candidate,
+    /// `None` where there is nothing to choose.
+    pub(super) strategy: Option<Strategy>,
+    pub(super) batches: Batches,
+    pub(super) nodes: usize,
+}
+
+impl Case {
+    /// Whether it is known to oversell.
+    pub(super) fn is_unsafe(&self) -> bool {
+        self.strategy == Some(Strategy::Naive)
+    }
+
+    /// For the progress bar.
+    pub(super) fn title(&self) -> String {
+        let strategy = self.strategy.map(|s| format!(" {s}")).unwrap_or_default();
+        let nodes = if self.nodes > 1 { format!(" x{}", self.nodes) } else { String::new() };
+        format!("{} {}{strategy} {}{nodes}", name(self.scenario), self.engine.name, self.batches.as_str())
+    }
+}
+
+/// The scenario's name.
+pub(super) fn name(scenario: Scenario) -> &'static str {
+    match scenario {
+        Scenario::Hot => "hot",
+        Scenario::Spread => "spread",
+        Scenario::Cart => "cart",
+        Scenario::Soldout => "soldout",
+        _ => "other",
+    }
+}
+
+/// Every row that was asked for, those of a scenario together.
+pub(super) fn cases(args: &MatrixArgs, asked: &[Scenario]) -> Result<Vec<Case>, String> {
+    let engines = candidates(&args.engines)?;
+    let all = args.strategies.contains(&Strategies::All);
+    let strategies = Strategy::ALL.into_iter().filter(|s| all || args.strategies.contains(&Strategies::One(*s)));
+    let strategies: Vec<Option<Strategy>> = strategies.map(Some).collect();
+    let mut cases = Vec::new();
+    for scenario in scenarios(asked)? {
+        for engine in &engines {
+            let is_shared = engine.kind != Kind::Embedded;
+            let (strategies, nodes) =
+                if is_shared { (strategies.as_slice(), args.nodes.as_slice()) } else { (&[None][..], &[1][..]) };
+            for (strategy, nodes) in strategies.iter().flat_map(|s| nodes.iter().map(move |n| (*s, *n))) {
+                for batches in [Batches::One, Batches::Batched].into_iter().filter(|b| args.batches.contains(b)) {
+                    cases.push(Case { scenario, engine: engine.clone(), strategy, batches, nodes });
+                }
+            }
+        }
+    }
+    Ok(cases)
+}
+
+fn scenarios(asked: &[Scenario]) -> Result<Vec<Scenario>, String> {
+    let known = [Scenario::Hot, Scenario::Spread, Scenario::Cart, Scenario::Soldout];
+    if asked.iter().any(|s| *s != Scenario::All && !known.contains(s)) {
+        return Err("with --engines, the scenarios are hot, spread, cart and soldout".into());
+    }
+    Ok(known.into_iter().filter(|s| asked.contains(s) || asked.contains(&Scenario::All)).collect())
+}
+
+/// Reads `--engines`. What is not understood is not repeated: it may be part of a password.
+fn candidates(words: &[String]) -> Result<Vec<Candidate>, String> {
+    let mut found: Vec<Candidate> = Vec::new();
+    for (n, word) in words.iter().enumerate() {
+        let (name, kind) = match word.split_once("://") {
+            None if word == "embedded" => ("embedded", Kind::Embedded),
+            Some(_) if is_postgres(word) => ("postgres", Kind::Postgres(word.clone())),
+            Some(("mysql", _)) => return Err("engines on mysql:// are not in this version yet".into()),
+            _ => {
+                let n = n + 1;
+                return Err(format!(
+                    "engine {n} of --engines is not understood; use embedded or postgres://user:password@host/database"
+                ));
+            }
+        };
+        if found.iter().any(|other| other.kind == kind) {
+            return Err(format!("engine {} of --engines was named before", n + 1));
+        }
+        found.push(Candidate { name: name.to_owned(), kind });
+    }
+    // Several of a kind are told apart by where they are.
+    let several = |found: &[Candidate]| found.iter().filter(|c| matches!(c.kind, Kind::Postgres(_))).count() > 1;
+    if several(&found) {
+        for candidate in &mut found {
+            if let Kind::Postgres(url) = &candidate.kind {
+                candidate.name = format!("{} {}", candidate.name, shown(url).trim_start_matches("postgres://"));
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: super::super::super::Args,
+    }
+
+    fn titles(words: &[&str]) -> Result<Vec<String>, String> {
+        let cli = Cli::try_parse_from([&["bench"], words].concat()).map_err(|e| e.to_string())?;
+        let cases = cases(&cli.args.matrix, &cli.args.scenario)?;
+        Ok(cases.iter().map(Case::title).collect())
+    }
+
+    #[test]
+    fn the_matrix_is_what_was_asked_for() {
+        let words = ["--engines", "embedded,postgres://u:p@h/d", "--scenario", "soldout,hot"];
+        let told = titles(&[&words[..], &["--strategies", "naive,row_lock", "--nodes", "1,2"]].concat()).unwrap();
+        assert_eq!(told.len(), 2 * (2 + 2 * 2 * 2));
+        assert_eq!(told[0], "hot embedded one");
+        assert_eq!(told[1], "hot embedded batched");
+        assert_eq!(told[2], "hot postgres row_lock one");
+        assert_eq!(told[5], "hot postgres row_lock batched x2");
+        assert_eq!(told.last().unwrap(), "soldout postgres naive batched x2");
+        assert_eq!(titles(&["--engines", "postgres://h/d"]).unwrap().len(), 4 * 4 * 2, "everything by default");
+        assert_eq!(titles(&["--engines", "embedded", "--batches", "one"]).unwrap().len(), 4);
+        let two = titles(&["--engines", "postgres://u:p@h/d,postgres://u:p@i/d", "--scenario", "hot"]).unwrap();
+        assert!(two[0].contains("postgres h/d ") && two[15].contains("postgres i/d "), "{two:?}");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_without_telling_secrets() {
+        for words in [
+            &["--engines", "mysql://u:secret@h/d"][..],
+            &["--engines", "postgres://u:p,secret@h/d"],
+            &["--engines", "secret"],
+            &["--engines", "embedded,embedded"],
+            &["--engines", "embedded", "--scenario", "noop"],
+            &["--engines", "embedded", "--strategies", "hopeful"],
+            &["--engines", "embedded", "--nodes", "0"],
+            &["--engines", "embedded", "--url", "http://h"],
+            &["--engines", "embedded", "--rounds", "3"],
+            &["--strategies", "all"],
+            &["--html", "x.html"],
+        ] {
+            let error = titles(words).expect_err(&words.join(" "));
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+}

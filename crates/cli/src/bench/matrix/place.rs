@@ -1,0 +1,77 @@
+//! Where a row is measured: a folder or a schema of its own, with as many nodes on it as the row asks for.
+
+use super::super::litter::Litter;
+use super::args::{Batches, Case, Kind};
+use holdfast_engine::embedded::Embedded;
+use holdfast_engine::{Engine, Lanes, LanesConfig, SqlConfig, postgres};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Connections of a node.
+const POOL: usize = 8;
+
+/// The nodes of a row.
+pub(super) struct Place {
+    /// At least one.
+    pub(super) nodes: Vec<Arc<dyn Engine>>,
+    /// Removed when everything is over.
+    folder: Option<TempDir>,
+}
+
+impl Place {
+    /// Makes it, with empty tables.
+    pub(super) async fn make(case: &Case, folder: &Path, litter: &Litter) -> Result<Self, String> {
+        match &case.engine.kind {
+            Kind::Embedded => {
+                let folder = super::super::temporary(folder)?;
+                let engine = Embedded::open(folder.path()).map_err(|e| format!("cannot open the store: {e}"))?;
+                Ok(Self { nodes: vec![Arc::new(engine)], folder: Some(folder) })
+            }
+            Kind::Postgres(url) => {
+                let strategy = case.strategy.unwrap_or_default();
+                let config = SqlConfig { strategy, pool: POOL, ..litter.fresh(url) };
+                let mut nodes = Vec::with_capacity(case.nodes);
+                for _ in 0..case.nodes {
+                    nodes.push(postgres::open(&config).await.map_err(|e| e.to_string())?);
+                }
+                Ok(Self { nodes, folder: None })
+            }
+        }
+    }
+
+    /// Lanes in front of each node, as the row asks for them.
+    pub(super) fn lanes(&self, batches: Batches, clients: usize) -> Result<Vec<Lanes>, String> {
+        let default = LanesConfig::default();
+        let depth = default.depth.max(clients);
+        let config = match batches {
+            Batches::One => LanesConfig { depth, max_batch: 1, workers: clients.min(POOL) },
+            Batches::Batched => LanesConfig { depth, ..default },
+        };
+        self.nodes.iter().map(|node| Lanes::start(node.clone(), &config).map_err(|e| e.to_string())).collect()
+    }
+
+    /// Batches that were decided again, on all nodes.
+    pub(super) async fn retries(&self) -> u64 {
+        let mut retries = 0;
+        for node in &self.nodes {
+            retries += node.health().await.retries;
+        }
+        retries
+    }
+
+    /// Waits until nothing is under way any more, and removes the folder. A schema is removed by the litter.
+    pub(super) async fn leave(self) -> Result<(), String> {
+        for node in self.nodes {
+            // The loops behind the lanes end by themselves once the lanes are gone.
+            for _ in 0..200 {
+                if Arc::strong_count(&node) == 1 {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+        self.folder.map_or(Ok(()), |folder| folder.close().map_err(|e| format!("the folder is not gone: {e}")))
+    }
+}

@@ -1,6 +1,6 @@
 //! What networks and servers do to an engine on a database: answers lost, connections cut, servers restarted, frozen or
-//! badly configured, locks held by others, callers who hang up. Whatever was answered is true, whatever was not says so,
-//! and service goes on by itself.
+//! badly configured, locks held by others, callers who hang up. Whatever was answered is true, whatever was not says
+//! so, and service goes on by itself.
 //!
 //! What hurts a server has one of its own; what hurts a connection goes through a proxy of ours.
 

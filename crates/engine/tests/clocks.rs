@@ -1,7 +1,7 @@
 //! Nodes whose wall clocks are minutes apart agree on every expiry, because the database's clock decides.
 //!
-//! A node is a process of its own: the test starts itself again under a wall clock that is ahead or behind, and talks to
-//! it line by line.
+//! A node is a process of its own: the test starts itself again under a wall clock that is ahead or behind, and talks
+//! to it line by line.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 

@@ -117,6 +117,7 @@ macro_rules! subject {
                 carts_that_share_skus_crosswise_never_surface_a_deadlock
                 a_payment_that_meets_the_hold_of_its_order_ends_settled
                 lapsed_units_wanted_by_all_at_once_have_one_owner
+                a_sweep_in_between_hides_no_unit
                 an_adjustment_with_a_key_happens_once_however_many_ask
                 a_return_with_a_key_happens_once_however_many_ask
                 a_sku_that_all_create_at_once_is_created_once
@@ -366,6 +367,23 @@ async fn lapsed_units_wanted_by_all_at_once_have_one_owner(shop: &Shop) {
     }
 }
 
+/// The unit can be had before the sweep, and after it; so it can be had while it runs.
+async fn a_sweep_in_between_hides_no_unit(shop: &Shop) {
+    let last = shop.nodes.last().unwrap();
+    for round in 0..60 {
+        let (name, start) = (format!("S{round}"), START.plus_seconds(round * 1_000));
+        let make = vec![Command::SetStock(set(&name, 1)), cart(&format!("O{round}"), &[(&name, 1)]).ttl(60).into()];
+        assert!(shop.nodes[0].engine.apply(make, Now::At(start)).await.unwrap().iter().all(Result::is_ok));
+        let later = Now::At(start.plus_seconds(60));
+        let swept = shop.nodes[0].engine.apply(vec![Command::Sweep { limit: 9 }], later);
+        let held = last.engine.apply(vec![cart(&format!("P{round}"), &[(&name, 1)]).into()], later);
+        let (swept, held) = tokio::join!(swept, held);
+        assert!(matches!(swept.unwrap()[..], [Ok(_)]));
+        let held = held.unwrap();
+        assert!(matches!(held[..], [Ok(Outcome::Held { .. })]), "{round}: {held:?}");
+    }
+}
+
 async fn an_adjustment_with_a_key_happens_once_however_many_ask(shop: &Shop) {
     shop.stocked(set("HOT", 10)).await;
     for round in 0..5 {
@@ -403,6 +421,24 @@ async fn a_sku_that_all_create_at_once_is_created_once(shop: &Shop) {
     }
     let all = check(shop.engine()).await;
     assert_eq!((all.stocks.len(), all.ledger.len()), (10, 10));
+}
+
+/// Whoever locks rows waits for whoever has; nothing has to be decided again.
+async fn nodes_that_lock_wait_for_one_another(kind: Kind) {
+    let Some(shop) = nodes(kind, Strategy::RowLock, 2, 3).await else { return };
+    shop.stocked(set("HOT", 10_000)).await;
+    for round in 0..10 {
+        let carts = (0..60).map(|n| cart(&format!("O{round}-{n}"), &[("HOT", 1)]).into()).collect();
+        assert!(shop.all_at_once(carts).await.iter().all(Result::is_ok));
+    }
+    for node in &shop.nodes {
+        assert_eq!(node.engine.health().await.retries, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nodes_on_postgres_that_lock_wait_for_one_another() {
+    nodes_that_lock_wait_for_one_another(Kind::Postgres).await;
 }
 
 /// The embedded engine on its own.

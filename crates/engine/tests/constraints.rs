@@ -58,7 +58,8 @@ fn more_attacks(kind: Kind) -> &'static [&'static str] {
             "INSERT INTO schema_version (version) SELECT version FROM schema_version",
             "INSERT INTO payments (n, provider, payment_id, authorized, captured, failed, canceled, refunded, status,
                 received_at) OVERRIDING SYSTEM VALUE
-             SELECT n, 'x', payment_id, authorized, captured, failed, canceled, refunded, status, received_at FROM payments",
+             SELECT n, 'x', payment_id, authorized, captured, failed, canceled, refunded, status, received_at
+             FROM payments",
             "INSERT INTO jobs (n, provider, payment_id, is_capture, kind, reason, state, idempotency_key, created_at)
              OVERRIDING SYSTEM VALUE
              SELECT n, 'x', payment_id, is_capture, kind, reason, state, 'x' || idempotency_key, created_at FROM jobs",

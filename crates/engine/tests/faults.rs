@@ -1,6 +1,6 @@
 //! What networks and servers do to an engine on a database: answers lost, connections cut, servers restarted, frozen or
-//! badly configured, locks held by others, callers who hang up. Whatever was answered is true, whatever was not says so,
-//! and service goes on by itself.
+//! badly configured, locks held by others, callers who hang up. Whatever was answered is true, whatever was not says
+//! so, and service goes on by itself.
 //!
 //! What hurts a server has one of its own; what hurts a connection goes through a proxy of ours.
 
@@ -18,6 +18,7 @@ use holdfast_engine::domain::{Command, Hold, Outcome, PaymentStatus, Refusal, Se
 use holdfast_engine::{Answer, Engine, EngineError, HoldFilter, Lanes, LanesConfig, Now, Strategy};
 use holdfast_services::Signal;
 use std::collections::BTreeSet;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -348,17 +349,25 @@ async fn two_thousand_callers_who_hang_up_leave_nothing_open(kind: Kind, strateg
         stocked(&*engine, name, 1_000).await;
     }
     let asked = |n: u64| cart(&format!("O{n}"), &[(&names[n as usize % 20], 1 + n % 3)]);
+    // Half of them wait in a lane, as callers of the service do; a batch of one each would take the others longer.
+    let lanes = Lanes::start(engine.clone(), &LanesConfig { workers: 2, ..LanesConfig::default() }).unwrap();
     for n in 0..2_000_u64 {
-        let mut request = Box::pin(ask(&*engine, asked(n)));
-        if n % 10 == 0 {
+        let mut request: Pin<Box<dyn Future<Output = Result<Answer, EngineError>> + Send>> =
+            if n % 2 == 0 { Box::pin(lanes.submit(asked(n).into())) } else { Box::pin(ask(&*engine, asked(n))) };
+        if n % 10 < 2 {
             // Hangs up while it is served.
             let _ = tokio::time::timeout(Duration::from_micros(n * 2), request).await;
-            let _ = tokio::time::timeout(Duration::from_micros(n), engine.stock(&sku("S0"))).await;
         } else {
             let _ = request.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         }
     }
     until("nothing is at work", async || database.open_transactions().await == 0).await;
+    // Readers have nobody who goes on without them: whatever they leave behind is not used again.
+    for n in 0..100 {
+        let _ = tokio::time::timeout(Duration::from_micros(n * 30), engine.audit()).await;
+        let served = ask(&*engine, Command::Sweep { limit: 1 }).await;
+        assert!(served.is_ok(), "after {n} readers hung up: {served:?}");
+    }
     let held = ask(&*engine, cart("NEXT", &[("S0", 1)])).await.unwrap();
     assert!(matches!(held, Ok(Outcome::Held { replay: false, .. })), "business as usual: {held:?}");
     until("no session waits in a transaction", async || server.idle_in_transaction(&database).await == 0).await;

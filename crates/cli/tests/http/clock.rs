@@ -2,60 +2,20 @@
 
 use crate::support::{Server, brief_cart, cart, eventually, holdfast, millis, skipped};
 use holdfast_engine::clock::monotonic;
+use holdfast_services::{WALL_CLOCK_FILE, wall_clock};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::{TempDir, tempdir};
 
-/// Adds to the wall clock, and to no other, as many seconds as a file says.
-const SHIM: &str = r#"
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
-int clock_gettime(clockid_t id, struct timespec *at) {
-    int answer = (int)syscall(SYS_clock_gettime, id, at);
-    const char *path = getenv("WALL_CLOCK_FILE");
-    if (answer == 0 && id == CLOCK_REALTIME && path) {
-        char text[32] = {0};
-        int file = open(path, O_RDONLY | O_CLOEXEC);
-        if (file >= 0) {
-            if (read(file, text, sizeof text - 1) > 0) at->tv_sec += atol(text);
-            close(file);
-        }
-    }
-    return answer;
-}
-"#;
-
-/// Builds the shim; the C compiler is the one that the build has used for SQLite.
 fn library(folder: &TempDir) -> Option<PathBuf> {
-    if !cfg!(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")) {
-        skipped("setting a process's wall clock is known for 64-bit Linux with glibc only");
-        return None;
-    }
-    let (source, library) = (folder.path().join("clock.c"), folder.path().join("clock.so"));
-    std::fs::write(&source, SHIM).unwrap();
-    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-    let built = Command::new(compiler).args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(&source).output();
-    match built {
-        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
-        Err(error) => {
-            skipped(&format!("no C compiler: {error}"));
-            return None;
-        }
-    }
-    Some(library)
+    wall_clock(folder.path()).map_err(|why| skipped(&why)).ok()
 }
 
 /// Starts a server whose wall clock is ahead by what the file says.
 fn start(library: &Path, folder: &Arc<TempDir>) -> Server {
     let mut command = holdfast();
-    command.env("LD_PRELOAD", library).env("WALL_CLOCK_FILE", folder.path().join("offset"));
+    command.env("LD_PRELOAD", library).env(WALL_CLOCK_FILE, folder.path().join("offset"));
     Server::with_command(command, folder, &[])
 }
 

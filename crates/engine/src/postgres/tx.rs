@@ -40,8 +40,8 @@ impl PgTx {
         let begin = match mode {
             Mode::ReadOnly => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Mode::Locking => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
-            // What somebody else has locked is about to change: deciding again is better than waiting to be told so. And
-            // optimists lock in any order; the server would look for a deadlock after a second only.
+            // What somebody else has locked is about to change: deciding again is better than waiting to be told so.
+            // And optimists lock in any order; the server would look for a deadlock after a second only.
             Mode::SkusUnlocked => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout TO 50",
         };
         tx.limited(async { tx.client()?.batch_execute(begin).await.map_err(failure::fault) }).await?;

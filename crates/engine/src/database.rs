@@ -30,6 +30,39 @@ impl Database {
         }
     }
 
+    /// Which server this is and what its word "committed" is worth, for whoever compares figures.
+    ///
+    /// # Errors
+    /// When the database cannot be reached.
+    pub async fn about(self, config: &SqlConfig) -> Result<String, OpenError> {
+        match self {
+            Self::Postgres => postgres::about(config).await,
+            Self::Mysql => mysql::about(config).await,
+        }
+    }
+
+    /// Settings for an empty namespace of this name, for measurements: a schema, or a database that is made now.
+    ///
+    /// # Errors
+    /// When the database cannot be reached, or refuses.
+    pub async fn scratch(self, config: &SqlConfig, name: &str) -> Result<SqlConfig, OpenError> {
+        match self {
+            Self::Postgres => Ok(SqlConfig { schema: name.to_owned(), ..config.clone() }),
+            Self::Mysql => mysql::make_database(config, name).await,
+        }
+    }
+
+    /// Removes such a namespace with everything in it.
+    ///
+    /// # Errors
+    /// When the database cannot be reached, or refuses.
+    pub async fn remove_scratch(self, config: &SqlConfig) -> Result<(), OpenError> {
+        match self {
+            Self::Postgres => postgres::drop_schema(config).await,
+            Self::Mysql => mysql::drop_database(config).await,
+        }
+    }
+
     /// Opens its engine; makes or migrates its tables.
     ///
     /// # Errors

@@ -11,11 +11,6 @@ pub(super) fn shown(url: &str) -> String {
     format!("{scheme}://{}", &place[..end])
 }
 
-/// Whether it is a URL of PostgreSQL.
-pub(super) fn is_postgres(url: &str) -> bool {
-    url.starts_with("postgres://") || url.starts_with("postgresql://")
-}
-
 /// The URL with its password taken out, and the password as it is meant.
 pub(super) fn without_password(url: &str) -> (String, Option<String>) {
     let parts = || {

@@ -1,36 +1,37 @@
 //! What a run leaves in databases, so that it is taken away however the run ends.
 
 use super::random::Random;
-use holdfast_engine::{SqlConfig, postgres};
+use holdfast_engine::{Database, SqlConfig};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A measurement that was interrupted may still hold locks for a moment.
 const TRIES: u32 = 3;
+/// How the names of schemas and databases of ours begin.
+const PREFIX: &str = "holdfast_bench_";
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Schemas that this run has made, or is about to make.
+/// Schemas and databases that this run has made, or is about to make.
 #[derive(Default)]
-pub(super) struct Litter(Mutex<Vec<SqlConfig>>);
+pub(super) struct Litter(Mutex<Vec<(Database, SqlConfig)>>);
 
 impl Litter {
-    /// Settings with a schema of a name that nobody else has, to be removed later.
-    pub(super) fn fresh(&self, url: &str) -> SqlConfig {
-        let config = SqlConfig { schema: schema(), ..SqlConfig::new(url) };
-        self.made().push(config.clone());
-        config
+    /// Settings with a schema or database of a name that nobody else has, to be removed later.
+    pub(super) async fn fresh(&self, database: Database, url: &str) -> Result<SqlConfig, String> {
+        let config = database.scratch(&SqlConfig::new(url), &schema()).await.map_err(|e| e.to_string())?;
+        self.made().push((database, config.clone()));
+        Ok(config)
     }
 
     /// Removes everything. What could not be removed is told, since somebody has to do it.
     pub(super) async fn clean(&self) -> Result<(), String> {
         let mut failed = None;
         let made = std::mem::take(&mut *self.made());
-        for config in made {
+        for (database, config) in made {
             let mut tries = 1;
-            while let Err(why) = postgres::drop_schema(&config).await {
+            while let Err(why) = database.remove_scratch(&config).await {
                 if tries == TRIES {
-                    let schema = &config.schema;
-                    failed = Some(format!("the schema {schema} could not be removed, so please drop it: {why}"));
+                    failed = Some(format!("a {PREFIX}… could not be removed, so please drop it: {why}"));
                     break;
                 }
                 tries += 1;
@@ -40,24 +41,25 @@ impl Litter {
         failed.map_or(Ok(()), Err)
     }
 
-    fn made(&self) -> MutexGuard<'_, Vec<SqlConfig>> {
+    fn made(&self) -> MutexGuard<'_, Vec<(Database, SqlConfig)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A name for a schema that nobody else has.
 fn schema() -> String {
-    format!("holdfast_bench_{:012x}", Random::new().next() >> 16)
+    format!("{PREFIX}{:012x}", Random::new().next() >> 16)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn schemas_have_names_of_their_own() {
+    #[tokio::test]
+    async fn schemas_have_names_of_their_own() {
         let litter = Litter::default();
-        let (one, other) = (litter.fresh("postgres://h/d"), litter.fresh("postgres://h/d"));
+        let one = litter.fresh(Database::Postgres, "postgres://h/d").await.unwrap();
+        let other = litter.fresh(Database::Postgres, "postgres://h/d").await.unwrap();
         assert_ne!(one.schema, other.schema);
         assert!(one.schema.starts_with("holdfast_bench_") && one.schema.len() == 27, "{}", one.schema);
         assert_eq!(litter.made().len(), 2);

@@ -33,10 +33,9 @@ pub(crate) use args::Args;
 use crate::Failure;
 use args::{Scenario, Yardstick};
 use check::Verdict;
-use database::is_postgres;
 use everyday::Everyday;
 use holdfast_engine::clock::wall;
-use holdfast_engine::{SqlConfig, postgres};
+use holdfast_engine::{Database, SqlConfig};
 use litter::Litter;
 use load::Target;
 use machine::Machine;
@@ -83,13 +82,9 @@ async fn measure(args: &Args, litter: &Litter) -> Result<Option<Verdict>, String
 }
 
 async fn side_by_side(args: &Args, folder: &Path, litter: &Litter) -> Result<Option<Verdict>, String> {
-    if let Some(url) = args.engine.as_deref().filter(|url| !is_postgres(url)) {
-        return Err(if url.starts_with("mysql://") {
-            "engines on mysql:// are not in this version yet".into()
-        } else {
-            "--engine must be postgres://user:password@host/database".into()
-        });
-    }
+    let unknown = || "--engine must be postgres://user:password@host/database or mysql://…".to_owned();
+    let engine = args.engine.as_deref();
+    let engine = engine.map(|url| Database::of(url).map(|database| (database, url)).ok_or_else(unknown)).transpose()?;
     let mut report = Report::new(Machine::look(folder), wall().millis(), args.seconds.as_secs_f64());
     let mut yardsticks = Yardsticks::default();
     match (args.yardstick, &args.engine) {
@@ -98,15 +93,15 @@ async fn side_by_side(args: &Args, folder: &Path, litter: &Litter) -> Result<Opt
             progress.say("redis-benchmark");
             yardsticks.redis = redis::yardstick(folder).await?;
         }
-        (Some(Yardstick::Pgbench), Some(url)) => {
+        (Some(Yardstick::Pgbench), Some(url)) if engine.is_some_and(|(kind, _)| kind == Database::Postgres) => {
             yardsticks.pgbench = Some(pgbench::yardstick(url, args.seconds, litter).await?);
         }
-        (Some(Yardstick::Pgbench), None) => return Err("--yardstick pgbench needs --engine postgres://…".into()),
+        (Some(Yardstick::Pgbench), _) => return Err("--yardstick pgbench needs --engine postgres://…".into()),
         (None, _) => {}
     }
-    if let Some(url) = &args.engine {
+    if let Some((database, url)) = engine {
         report.machine.durability = "the database commits before any answer";
-        report.notes.push(postgres::about(&SqlConfig::new(url)).await.map_err(|e| e.to_string())?);
+        report.notes.push(database.about(&SqlConfig::new(url)).await.map_err(|e| e.to_string())?);
     }
     let measured = if args.library {
         let data = temporary(folder)?;
@@ -181,7 +176,10 @@ impl Place {
             return Ok(Self { target: server::target(url, args.key.as_deref()).await?, own: None });
         }
         let data = temporary(folder)?;
-        let database = args.engine.as_ref().map(|url| litter.fresh(url));
+        let database = match args.engine.as_deref().and_then(|url| Some((Database::of(url)?, url))) {
+            Some((kind, url)) => Some(litter.fresh(kind, url).await?),
+            None => None,
+        };
         let server = Server::start(data.path(), database.as_ref()).await?;
         Ok(Self { target: server.target.clone(), own: Some((server, data)) })
     }

@@ -7,6 +7,7 @@ use super::database::without_password;
 use super::litter::Litter;
 use super::progress::Progress;
 use super::rows::grouped;
+use holdfast_engine::Database;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -40,7 +41,7 @@ pub(super) async fn yardstick(url: &str, seconds: Duration, litter: &Litter) -> 
     let progress = Progress::new("pgbench");
     progress.say("one hot SKU");
     let program = program();
-    let schema = litter.fresh(url).schema;
+    let schema = litter.fresh(Database::Postgres, url).await?.schema;
     let folder = tempfile::tempdir().map_err(|e| format!("no temporary folder: {e}"))?;
     run(&program, url, &write(folder.path(), "setup", &setup(&schema))?, &["-c", "1", "-t", "1"]).await?;
     let hold = write(folder.path(), "hold", &hold(&schema))?;

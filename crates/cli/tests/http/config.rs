@@ -118,7 +118,7 @@ fn what_the_flags_may_not_say() {
         (["--listen", &taken], "cannot listen on"),
         (["--engine", "sqlite"], "embedded"),
         (["--engine", ""], "embedded"),
-        (["--engine", "postgres://shop:hunter2@db/holdfast"], "embedded"),
+        (["--engine", "oracle://shop:hunter2@db/holdfast"], "embedded"),
         (["--default-hold-ttl", "-1"], "-1"),
         (["--default-hold-ttl", "ten"], "ten"),
         (["--max-hold-ttl", "4294967296"], "max-hold-ttl"),

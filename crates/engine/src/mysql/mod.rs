@@ -8,10 +8,13 @@ mod connect;
 mod failure;
 mod migrate;
 mod read;
+mod remove;
 mod rows;
 mod spread;
 mod tx;
 mod write;
+
+pub use remove::{about, drop_database, make_database};
 
 use crate::Engine;
 use crate::sql::{Fault, Mode, OpenError, SqlConfig, SqlEngine, Store};

@@ -1,16 +1,16 @@
 //! The flags of the comparison matrix, and the cells that they ask for.
 
 use super::super::args::{Scenario, count};
-use super::super::database::{is_postgres, shown};
+use super::super::database::shown;
 use clap::ValueEnum;
-use holdfast_engine::Strategy;
+use holdfast_engine::{Database, Strategy};
 use std::path::PathBuf;
 
 /// The comparison matrix.
 #[derive(Clone, clap::Args)]
 #[command(next_help_heading = "Comparison of engines and strategies")]
 pub(crate) struct MatrixArgs {
-    /// Engines to compare, in process: embedded, postgres://user:password@host/database
+    /// Engines to compare, in process: embedded, postgres://user:password@host/database, mysql://…
     #[arg(long, value_name = "ENGINES", value_delimiter = ',')]
     #[arg(conflicts_with_all = ["url", "engine", "library", "rate", "threads"])]
     #[arg(conflicts_with_all = ["concurrency", "rounds", "random_order_ids"])]
@@ -74,8 +74,8 @@ impl Batches {
 pub(super) enum Kind {
     /// In a folder.
     Embedded,
-    /// In the PostgreSQL behind this URL.
-    Postgres(String),
+    /// In the database behind this URL.
+    Database(Database, String),
 }
 
 /// An engine to compare.
@@ -157,16 +157,17 @@ fn scenarios(asked: &[Scenario]) -> Result<Vec<Scenario>, String> {
 fn candidates(words: &[String]) -> Result<Vec<Candidate>, String> {
     let mut found: Vec<Candidate> = Vec::new();
     for (n, word) in words.iter().enumerate() {
-        let (name, kind) = match word.split_once("://") {
-            None if word == "embedded" => ("embedded", Kind::Embedded),
-            Some(_) if is_postgres(word) => ("postgres", Kind::Postgres(word.clone())),
-            Some(("mysql", _)) => return Err("engines on mysql:// are not in this version yet".into()),
-            _ => {
-                let n = n + 1;
-                return Err(format!(
-                    "engine {n} of --engines is not understood; use embedded or postgres://user:password@host/database"
-                ));
-            }
+        let (name, kind) = match word.as_str() {
+            "embedded" => ("embedded", Kind::Embedded),
+            _ => match Database::of(word) {
+                Some(database) => (database.as_str(), Kind::Database(database, word.clone())),
+                None => {
+                    let n = n + 1;
+                    return Err(format!(
+                        "engine {n} of --engines is not understood; use embedded, postgres://user:password@host/database or mysql://…"
+                    ));
+                }
+            },
         };
         if found.iter().any(|other| other.kind == kind) {
             return Err(format!("engine {} of --engines was named before", n + 1));
@@ -174,12 +175,13 @@ fn candidates(words: &[String]) -> Result<Vec<Candidate>, String> {
         found.push(Candidate { name: name.to_owned(), kind });
     }
     // Several of a kind are told apart by where they are.
-    let several = |found: &[Candidate]| found.iter().filter(|c| matches!(c.kind, Kind::Postgres(_))).count() > 1;
-    if several(&found) {
-        for candidate in &mut found {
-            if let Kind::Postgres(url) = &candidate.kind {
-                candidate.name = format!("{} {}", candidate.name, shown(url).trim_start_matches("postgres://"));
-            }
+    let names: Vec<String> = found.iter().map(|candidate| candidate.name.clone()).collect();
+    for candidate in &mut found {
+        if let Kind::Database(_, url) = &candidate.kind
+            && names.iter().filter(|name| **name == candidate.name).count() > 1
+        {
+            let place = shown(url);
+            candidate.name = format!("{} {}", candidate.name, place.split_once("://").map_or("", |(_, place)| place));
         }
     }
     Ok(found)
@@ -215,13 +217,15 @@ mod tests {
         assert_eq!(titles(&["--engines", "postgres://h/d"]).unwrap().len(), 4 * 4 * 2, "everything by default");
         assert_eq!(titles(&["--engines", "embedded", "--batches", "one"]).unwrap().len(), 4);
         let two = titles(&["--engines", "postgres://u:p@h/d,postgres://u:p@i/d", "--scenario", "hot"]).unwrap();
+        let kinds = titles(&["--engines", "postgres://u:p@h/d,mysql://u:p@h/d", "--scenario", "hot"]).unwrap();
+        assert!(kinds[0].contains("postgres row_lock") && kinds[15].contains("mysql naive"), "{kinds:?}");
         assert!(two[0].contains("postgres h/d ") && two[15].contains("postgres i/d "), "{two:?}");
     }
 
     #[test]
     fn what_makes_no_sense_is_refused_without_telling_secrets() {
         for words in [
-            &["--engines", "mysql://u:secret@h/d"][..],
+            &["--engines", "redis://u:secret@h/d"][..],
             &["--engines", "postgres://u:p,secret@h/d"],
             &["--engines", "secret"],
             &["--engines", "embedded,embedded"],

@@ -19,7 +19,7 @@ use super::machine::Machine;
 use super::pgbench;
 use args::{Case, Kind, cases};
 use holdfast_engine::clock::wall;
-use holdfast_engine::{SqlConfig, postgres};
+use holdfast_engine::{Database, SqlConfig};
 use report::{Report, Row, judge};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
@@ -82,13 +82,14 @@ fn write(args: &Args, report: &Report) -> Result<(), String> {
 }
 
 /// The databases among the engines, each once: name and URL.
-fn urls(cases: &[Case]) -> Vec<(&str, &str)> {
+fn urls(cases: &[Case]) -> Vec<(&str, Database, &str)> {
     let mut found = Vec::new();
     for case in cases {
-        if let Kind::Postgres(url) = &case.engine.kind
-            && !found.contains(&(case.engine.name.as_str(), url.as_str()))
-        {
-            found.push((case.engine.name.as_str(), url.as_str()));
+        if let Kind::Database(database, url) = &case.engine.kind {
+            let place = (case.engine.name.as_str(), *database, url.as_str());
+            if !found.contains(&place) {
+                found.push(place);
+            }
         }
     }
     found
@@ -97,8 +98,8 @@ fn urls(cases: &[Case]) -> Vec<(&str, &str)> {
 /// What each database says about itself; an unreachable one is told before anything is measured.
 async fn databases(cases: &[Case]) -> Result<Vec<String>, String> {
     let mut told = Vec::new();
-    for (name, url) in urls(cases) {
-        let about = postgres::about(&SqlConfig::new(url)).await.map_err(|why| format!("{name}: {why}"))?;
+    for (name, database, url) in urls(cases) {
+        let about = database.about(&SqlConfig::new(url)).await.map_err(|why| format!("{name}: {why}"))?;
         told.push(format!("{name}: {about}"));
     }
     Ok(told)
@@ -109,7 +110,7 @@ fn yardstick_url<'a>(args: &Args, cases: &'a [Case]) -> Result<Option<&'a str>, 
     match args.yardstick {
         None => Ok(None),
         Some(Yardstick::Pgbench) => {
-            let first = urls(cases).first().map(|(_, url)| *url);
+            let first = urls(cases).into_iter().find(|(_, kind, _)| *kind == Database::Postgres).map(|(.., url)| url);
             first.map(Some).ok_or_else(|| "--yardstick pgbench needs an engine on postgres:// in --engines".into())
         }
         Some(Yardstick::Redis) => Err("with --engines, the yardstick is pgbench".into()),

@@ -3,7 +3,7 @@
 use super::super::litter::Litter;
 use super::args::{Batches, Case, Kind};
 use holdfast_engine::embedded::Embedded;
-use holdfast_engine::{Engine, Lanes, LanesConfig, SqlConfig, postgres};
+use holdfast_engine::{Engine, Lanes, LanesConfig, SqlConfig};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,12 +29,12 @@ impl Place {
                 let engine = Embedded::open(folder.path()).map_err(|e| format!("cannot open the store: {e}"))?;
                 Ok(Self { nodes: vec![Arc::new(engine)], folder: Some(folder) })
             }
-            Kind::Postgres(url) => {
+            Kind::Database(database, url) => {
                 let strategy = case.strategy.unwrap_or_default();
-                let config = SqlConfig { strategy, pool: POOL, ..litter.fresh(url) };
+                let config = SqlConfig { strategy, pool: POOL, ..litter.fresh(*database, url).await? };
                 let mut nodes = Vec::with_capacity(case.nodes);
                 for _ in 0..case.nodes {
-                    nodes.push(postgres::open(&config).await.map_err(|e| e.to_string())?);
+                    nodes.push(database.open(&config).await.map_err(|e| e.to_string())?);
                 }
                 Ok(Self { nodes, folder: None })
             }

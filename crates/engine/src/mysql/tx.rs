@@ -4,7 +4,8 @@ use super::spread::{Bind, lists};
 use super::{failure, read, rows, sql, write};
 use crate::NumberedEntry;
 use crate::audit::{Cut, Fold, add_lines};
-use crate::sql::{Asked, Fault, Found, Loose, Mode, Told, Tx, Writes};
+use crate::moving::Counts;
+use crate::sql::{Asked, Fault, Found, Loose, Mode, Moved, Told, Tx, Writes};
 use async_trait::async_trait;
 use holdfast_domain::{Hold, HoldId, Job, Order, OrderId, Payment, PaymentKey, Sku, Stock, Time};
 use mysql_async::prelude::Queryable;
@@ -317,5 +318,17 @@ impl Tx for MyTx {
         let moved = self.all(sql!("fold"), vec![one(fold.upto), one(upto)], rows::sums).await?;
         moved.into_iter().for_each(|(sku, moved)| fold.add(sku, moved));
         Ok(())
+    }
+
+    async fn moved(&mut self) -> Result<Option<Moved>, Fault> {
+        self.one(sql!("moved"), vec![], rows::moved).await
+    }
+
+    async fn note_move(&mut self, before: Option<&Moved>, now: &Moved) -> Result<(), Fault> {
+        write::note_move(self, before, now).await
+    }
+
+    async fn counts(&mut self) -> Result<Counts, Fault> {
+        Ok(self.one(sql!("counts"), vec![], rows::counts).await?.unwrap_or_default())
     }
 }

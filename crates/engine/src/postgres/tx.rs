@@ -5,7 +5,8 @@ use super::read::Batch;
 use super::{failure, read, rows, sql, write};
 use crate::NumberedEntry;
 use crate::audit::{Cut, Fold, add_lines};
-use crate::sql::{Asked, Fault, Found, Loose, Mode, Told, Tx, Writes};
+use crate::moving::Counts;
+use crate::sql::{Asked, Fault, Found, Loose, Mode, Moved, Told, Tx, Writes};
 use async_trait::async_trait;
 use deadpool_postgres::Object;
 use holdfast_domain::{Counters, Hold, HoldId, Job, Order, OrderId, Payment, PaymentKey, Sku, Stock, Time};
@@ -254,5 +255,17 @@ impl Tx for PgTx {
         let moved: Vec<(String, Counters)> = self.all(sql!("fold"), &[&fold.upto, &upto], read::sums).await?;
         moved.into_iter().for_each(|(sku, moved)| fold.add(sku, moved));
         Ok(())
+    }
+
+    async fn moved(&mut self) -> Result<Option<Moved>, Fault> {
+        self.one(sql!("moved"), &[], rows::moved).await
+    }
+
+    async fn note_move(&mut self, before: Option<&Moved>, now: &Moved) -> Result<(), Fault> {
+        self.limited(write::note_move(self.client()?, before, now)).await
+    }
+
+    async fn counts(&mut self) -> Result<Counts, Fault> {
+        Ok(self.one(sql!("counts"), &[], rows::counts).await?.unwrap_or_default())
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct EngineArgs {
 }
 
 /// How a database is used, whichever it is.
+// The fields are called like the flags.
+#[allow(clippy::struct_field_names)]
 #[derive(Args, Clone, Default)]
 pub(crate) struct DatabaseArgs {
     /// PostgreSQL: the schema for the tables [default: holdfast].

@@ -116,6 +116,9 @@ fn gap() -> Failure {
     corrupt("the ledger is not numbered 1, 2, 3 … without a gap; it cannot be moved as it is")
 }
 
+/// Reads a row.
+type Reader<T> = fn(&Row<'_>) -> Result<T, Failure>;
+
 /// The rows of a page, and the cursor of the last of them.
 fn found<T>(
     db: &Connection,
@@ -138,7 +141,7 @@ fn numbered<T>(
     sql: &str,
     after: &str,
     limit: i64,
-    (number, read): (usize, fn(&Row<'_>) -> Result<T, Failure>),
+    (number, read): (usize, Reader<T>),
 ) -> Result<(Vec<T>, String), Failure> {
     // Numbers begin at 1.
     let after: i64 = if after.is_empty() { 0 } else { after.parse().map_err(corrupt)? };

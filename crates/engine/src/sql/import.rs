@@ -35,10 +35,10 @@ pub(crate) async fn import<S: Store>(
     on_progress: &mut OnProgress<'_>,
 ) -> Result<Report, MoveError> {
     let clock_offset_ms = clock_offset(store).await?;
-    let counts = moving::read(&source, |source| source.counts()).await?;
+    let counts = moving::read(&source, Source::counts).await?;
     let begun = begin(store, &source).await?;
     if begun.is_done {
-        moving::read(&source, |source| source.set_moved()).await?;
+        moving::read(&source, Source::set_moved).await?;
         return Ok(Report { counts, moved: 0, was_done: true });
     }
     let before = read!(store, tx => tx.counts().await)?.rows();
@@ -46,7 +46,7 @@ pub(crate) async fn import<S: Store>(
     let all = pages(store, &source, begun, progress, on_progress).await?;
     compare(store, &source, counts).await?;
     // The source is closed before the database is opened: never do both sell.
-    moving::read(&source, |source| source.set_moved()).await?;
+    moving::read(&source, Source::set_moved).await?;
     put(store, &all, &Moved { is_done: true, ..all.clone() }, &Writes::default()).await?;
     Ok(Report { counts, moved: counts.rows().saturating_sub(before), was_done: false })
 }
@@ -62,7 +62,7 @@ async fn clock_offset<S: Store>(store: &S) -> Result<i64, Fault> {
 
 /// Where to go on; from the beginning, if the database is empty.
 async fn begin<S: Store>(store: &S, source: &Arc<dyn Source>) -> Result<Moved, MoveError> {
-    let mark = moving::read(source, |source| source.mark()).await?;
+    let mark = moving::read(source, Source::mark).await?;
     let name = source.name();
     if let Some(moved) = read!(store, tx => tx.moved().await)? {
         return match mark.token == Some(moved.token) {
@@ -83,7 +83,7 @@ async fn begin<S: Store>(store: &S, source: &Arc<dyn Source>) -> Result<Moved, M
     if !is_empty(store).await? {
         return refused("the database holds SKUs, holds or entries of its own; name an empty one with --to");
     }
-    let audit = moving::read(source, |source| source.audit()).await?;
+    let audit = moving::read(source, Source::audit).await?;
     if !audit.drift.is_empty() {
         return refused(format!("the audit of {name} is not clean, so it is not moved; see `holdfast audit`"));
     }
@@ -177,7 +177,7 @@ fn writes(rows: &Rows) -> Writes<'_> {
         Rows::Events(events) => writes.events = events,
         Rows::Receipts(receipts) => writes.receipts = receipts,
         Rows::Purchases(bought) => {
-            writes.bought = bought.iter().map(|(customer, sku, n)| (customer, sku, *n)).collect()
+            writes.bought = bought.iter().map(|(customer, sku, n)| (customer, sku, *n)).collect();
         }
         Rows::Entries(entries) => {
             writes.entries = entries;

@@ -21,6 +21,15 @@ pub(crate) struct EngineArgs {
     /// How a database's units are claimed: row_lock, optimistic or skip_locked [default: row_lock].
     #[arg(long, env = "HOLDFAST_STRATEGY", value_name = "NAME")]
     pub(crate) strategy: Option<String>,
+    #[command(flatten)]
+    pub(crate) database: DatabaseArgs,
+}
+
+/// How a database is used, whichever it is.
+// The fields are called like the flags.
+#[allow(clippy::struct_field_names)]
+#[derive(Args, Clone, Default)]
+pub(crate) struct DatabaseArgs {
     /// PostgreSQL: the schema for the tables [default: holdfast].
     #[arg(long, env = "HOLDFAST_DATABASE_SCHEMA", value_name = "NAME")]
     pub(crate) database_schema: Option<String>,
@@ -61,7 +70,8 @@ impl EngineArgs {
             }
             _ => match Database::of(&engine) {
                 Some(database) => {
-                    Ok(Choice::Database(database, Box::new(self.database(engine, strategy, file, policy)?)))
+                    let config = SqlConfig { strategy, policy, ..self.database.config(engine, file)? };
+                    Ok(Choice::Database(database, Box::new(config)))
                 }
                 None => Err(Failure::Told(format!(
                     "the engine {:?} is not known to this version; use embedded, postgres://user:password@host/database or mysql://…",
@@ -70,27 +80,22 @@ impl EngineArgs {
             },
         }
     }
+}
 
-    fn database(
-        &self,
-        url: String,
-        strategy: Strategy,
-        file: &FileConfig,
-        policy: Policy,
-    ) -> Result<SqlConfig, Failure> {
+impl DatabaseArgs {
+    /// The configuration for this URL, but for what the shop decides.
+    pub(crate) fn config(&self, url: String, file: &FileConfig) -> Result<SqlConfig, Failure> {
         let default = SqlConfig::new(url);
         let millis = |flag: Option<u64>, file: Option<u64>, default: Duration| {
             flag.or(file).map_or(default, Duration::from_millis)
         };
         let config = SqlConfig {
             schema: self.database_schema.clone().or_else(|| file.database_schema.clone()).unwrap_or(default.schema),
-            strategy,
-            policy,
             pool: self.database_pool.or(file.database_pool).unwrap_or(default.pool),
             wait: millis(self.database_wait_ms, file.database_wait_ms, default.wait),
             timeout: millis(self.database_timeout_ms, file.database_timeout_ms, default.timeout),
             ca: self.database_ca.clone().or_else(|| file.database_ca.clone().map(PathBuf::from)),
-            url: default.url,
+            ..default
         };
         let is_range = |name: &str, ok: bool, what: &str| {
             if ok { Ok(()) } else { Err(Failure::Told(format!("{name} must be {what}"))) }

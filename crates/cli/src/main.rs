@@ -6,6 +6,7 @@ mod client;
 mod engine;
 mod import;
 mod keys;
+mod migrate;
 mod serve;
 
 use clap::{Parser, Subcommand};
@@ -34,6 +35,8 @@ enum Verb {
     Import(import::Args),
     /// Compare counters with the ledger, the holds and the orders.
     Audit(audit::Args),
+    /// Move a whole store from its folder into an empty database.
+    Migrate(Box<migrate::Args>),
     /// Make API keys.
     Keys(keys::Args),
     /// Print the OpenAPI document.
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Verb::Serve(args) => serve::run(&args),
         Verb::Import(args) => import::run(&args),
         Verb::Audit(args) => audit::run(&args),
+        Verb::Migrate(args) => migrate::run(&args),
         Verb::Keys(args) => keys::run(&args),
         Verb::Openapi => {
             println!("{}", holdfast_server::openapi_json());

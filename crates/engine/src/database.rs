@@ -1,5 +1,6 @@
 //! Which engine a database's URL names.
 
+use crate::moving::{MoveError, OnProgress, Report, Source};
 use crate::{Engine, OpenError, SqlConfig, mysql, postgres};
 use std::sync::Arc;
 
@@ -72,6 +73,19 @@ impl Database {
         match self {
             Self::Postgres => postgres::open(config).await,
             Self::Mysql => mysql::open(config).await,
+        }
+    }
+
+    /// Takes in a whole store.
+    pub(crate) async fn import(
+        self,
+        config: &SqlConfig,
+        source: Arc<dyn Source>,
+        on_progress: &mut OnProgress<'_>,
+    ) -> Result<Report, MoveError> {
+        match self {
+            Self::Postgres => postgres::import(config, source, on_progress).await,
+            Self::Mysql => mysql::import(config, source, on_progress).await,
         }
     }
 }

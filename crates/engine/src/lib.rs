@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod embedded;
+pub mod moving;
 pub mod mysql;
 pub mod postgres;
 

@@ -4,6 +4,7 @@
 //! store that contradicts the rules.
 
 use crate::EngineError;
+use crate::moving::Phase;
 use holdfast_domain::{
     Currency, CustomerId, Entry, EntryKind, Hold, HoldId, HoldStatus, Job, JobKind, JobReason, JobState, Lines, Money,
     Order, OrderId, OrderLine, OrderRef, OrderStatus, Payment, PaymentKey, PaymentStatus, Ref, Sku, Stock, Time,
@@ -52,6 +53,10 @@ pub(crate) fn customer_id(text: &str) -> Read<CustomerId> {
 
 pub(crate) fn payment_key(provider: &str, payment_id: &str) -> Read<PaymentKey> {
     Ok(PaymentKey { provider: reference(provider)?, payment_id: reference(payment_id)? })
+}
+
+pub(crate) fn phase(text: &str) -> Read<Phase> {
+    word(text, Phase::parse)
 }
 
 fn money(amount: Option<i64>, currency: Option<&str>) -> Read<Money> {

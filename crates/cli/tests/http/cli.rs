@@ -109,6 +109,7 @@ fn help_shows_an_example() {
         &["serve", "--help"],
         &["import", "--help"],
         &["audit", "--help"],
+        &["migrate", "--help"],
         &["keys", "new", "--help"],
         &["openapi", "--help"],
         &["bench", "--help"],

@@ -26,6 +26,7 @@ mod holds;
 mod import;
 mod import_stream;
 mod ledger;
+mod migrate;
 mod numbers;
 mod odd_skus;
 mod orders;

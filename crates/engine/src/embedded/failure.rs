@@ -9,6 +9,10 @@ use std::path::{Path, PathBuf};
 pub enum Failure {
     /// Another process holds the folder.
     InUse(PathBuf),
+    /// A move into a database has begun and is not done.
+    Moving(PathBuf),
+    /// The store was moved into a database.
+    Moved(PathBuf),
     /// The files were written by another version of the schema.
     Version {
         /// The version found.
@@ -40,6 +44,16 @@ impl fmt::Display for Failure {
             Self::InUse(path) => write!(
                 f,
                 "the data folder {} is in use by another holdfast process; stop that one, or choose another folder with --data-dir",
+                path.display()
+            ),
+            Self::Moving(path) => write!(
+                f,
+                "the store in {0} is being moved into a database; finish that with `holdfast migrate`. To give the move up: empty that database, then sqlite3 {0}/holdfast.db \"DELETE FROM meta WHERE name = 'moving'\"",
+                path.display()
+            ),
+            Self::Moved(path) => write!(
+                f,
+                "the store in {0} was moved into a database; serve that one, with --engine. If the folder really is to be served again: empty that database first, or both sell the same units; then sqlite3 {0}/holdfast.db \"DELETE FROM meta WHERE name IN ('moving', 'moved')\"",
                 path.display()
             ),
             Self::Version { found, known } => write!(

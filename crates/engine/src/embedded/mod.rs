@@ -7,6 +7,7 @@
 mod audit;
 mod board;
 mod durable;
+mod export;
 mod failure;
 mod index;
 mod load;
@@ -18,6 +19,8 @@ mod write;
 mod writer;
 
 pub use failure::Failure;
+
+pub(crate) use export::Export;
 
 use crate::audit::Fold;
 use crate::clock::{Clock, random_seed};
@@ -85,7 +88,8 @@ impl Embedded {
     /// Opens the folder with the default policy; makes it if it is missing.
     ///
     /// # Errors
-    /// When another process has it open, the disk fails, or it was written by another version.
+    /// When another process has it open, the disk fails, it was moved into a database, or it was written by another
+    /// version.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, Failure> {
         Self::open_with(dir, Policy::default())
     }
@@ -99,6 +103,7 @@ impl Embedded {
         // Readers look for the index when they connect, so it has to be there before them.
         let index = folder.index()?;
         let db = folder.writer()?;
+        export::refuse_moved(&db, dir.as_ref())?;
         let clock = Clock::start(read::last_time(&db)?);
         if index::is_ahead(&index, &db)? {
             drop(index);

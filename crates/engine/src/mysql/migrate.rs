@@ -9,8 +9,7 @@ use mysql_async::prelude::Queryable;
 /// Every version's statements, in order: the first makes version 1.
 const VERSIONS: [&str; 1] = [include_str!("migrations/1.sql")];
 /// The tables that must not be somebody else's.
-const TABLES: &str =
-    "'stock','units','holds','claims','orders','ledger','purchases','payments','jobs','events','receipts','totals'";
+const TABLES: &str = "'stock','units','holds','claims','orders','ledger','purchases','payments','jobs','events','receipts','totals','moves'";
 
 pub(super) async fn run(store: &MyStore) -> Result<(), OpenError> {
     let mut connection = store.connection().await.map_err(|fault| {

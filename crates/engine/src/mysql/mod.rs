@@ -17,6 +17,7 @@ mod write;
 pub use remove::{about, drop_database, make_database};
 
 use crate::Engine;
+use crate::moving::{MoveError, OnProgress, Report, Source};
 use crate::sql::{Fault, Mode, OpenError, SqlConfig, SqlEngine, Store};
 use async_trait::async_trait;
 use mysql_async::Pool;
@@ -40,6 +41,17 @@ pub async fn open(config: &SqlConfig) -> Result<Arc<dyn Engine>, OpenError> {
     let store = MyStore { pool: connect::pool(config)?, wait: config.wait, timeout: config.timeout };
     migrate::run(&store).await?;
     Ok(Arc::new(SqlEngine::open(store, config).await?))
+}
+
+/// Takes a whole store into this database, and makes or migrates its tables.
+pub(crate) async fn import(
+    config: &SqlConfig,
+    source: Arc<dyn Source>,
+    on_progress: &mut OnProgress<'_>,
+) -> Result<Report, MoveError> {
+    let store = MyStore { pool: connect::pool(config)?, wait: config.wait, timeout: config.timeout };
+    migrate::run(&store).await?;
+    crate::sql::import(&store, source, on_progress).await
 }
 
 struct MyStore {

@@ -1,11 +1,12 @@
 //! Rows of MySQL as values of the domain, and values for statements.
 
 use crate::NumberedEntry;
+use crate::moving::Counts;
 use crate::records::{
     EntryRecord, HoldRecord, JobRecord, OrderRecord, PaymentRecord, StockRecord, customer_id, order_id, payment_key,
-    reference, sku,
+    phase, reference, sku,
 };
-use crate::sql::{Fault, Kept, Told};
+use crate::sql::{Fault, Kept, Moved, Told};
 use holdfast_domain::{
     Counters, CustomerId, Hold, HoldId, Job, Order, OrderId, Payment, PaymentKey, Ref, Sku, Stock, Time,
 };
@@ -87,6 +88,7 @@ pub(super) fn told(row: &Row) -> Result<Told, Fault> {
         last_time: Time::from_millis(number(row, 1)?),
         holds: number(row, 2)?.unsigned_abs(),
         skus: number(row, 3)?.unsigned_abs(),
+        is_moving: flag(row, 4)?,
     })
 }
 
@@ -206,6 +208,28 @@ pub(super) fn entry(row: &Row) -> Result<NumberedEntry, Fault> {
         reason: optional(row, 9)?,
     };
     Ok(NumberedEntry { seq: number(row, 0)?.unsigned_abs(), entry: record.read()? })
+}
+
+pub(super) fn moved(row: &Row) -> Result<Moved, Fault> {
+    let phase = phase(text(row, 2)?)?;
+    let (source, last) = (text(row, 1)?.to_owned(), text(row, 3)?.to_owned());
+    Ok(Moved { token: number(row, 0)?, source, phase, last, is_done: flag(row, 4)? })
+}
+
+pub(super) fn counts(row: &Row) -> Result<Counts, Fault> {
+    let count = |column| number(row, column).map(i64::unsigned_abs);
+    Ok(Counts {
+        skus: count(0)?,
+        live_holds: count(1)?,
+        holds: count(2)?,
+        orders: count(3)?,
+        payments: count(4)?,
+        jobs: count(5)?,
+        events: count(6)?,
+        receipts: count(7)?,
+        purchases: count(8)?,
+        entries: count(9)?,
+    })
 }
 
 pub(super) fn key(row: &Row) -> Result<PaymentKey, Fault> {

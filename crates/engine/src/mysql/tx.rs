@@ -4,7 +4,8 @@ use super::spread::{Bind, KEYS, lists};
 use super::{failure, read, rows, sql, write};
 use crate::NumberedEntry;
 use crate::audit::{Cut, Fold, add_lines};
-use crate::sql::{Asked, Fault, Found, Loose, Mode, Told, Tx, Writes};
+use crate::moving::Counts;
+use crate::sql::{AUDIT_PATIENCE, Asked, Fault, Found, Loose, Mode, Moved, Told, Tx, Writes};
 use async_trait::async_trait;
 use holdfast_domain::{Hold, HoldId, Job, Order, OrderId, Payment, PaymentKey, Sku, Stock, Time};
 use mysql_async::prelude::Queryable;
@@ -35,7 +36,10 @@ impl Drop for MyTx {
 impl MyTx {
     pub(super) async fn begin(connection: Conn, mode: Mode, timeout: Duration) -> Result<Self, Fault> {
         let mut tx = Self { connection: Some(connection), timeout, locks_skus: mode == Mode::Locking };
-        if mode == Mode::ReadOnly {
+        if mode == Mode::Audit {
+            tx.timeout *= AUDIT_PATIENCE;
+        }
+        if matches!(mode, Mode::ReadOnly | Mode::Audit) {
             // One snapshot needs an isolation of its own; this one is for the next transaction only.
             tx.drop_query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").await?;
             tx.drop_query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY").await?;
@@ -331,5 +335,17 @@ impl Tx for MyTx {
         let moved = self.all(sql!("fold"), vec![one(fold.upto), one(upto)], rows::sums).await?;
         moved.into_iter().for_each(|(sku, moved)| fold.add(sku, moved));
         Ok(())
+    }
+
+    async fn moved(&mut self) -> Result<Option<Moved>, Fault> {
+        self.one(sql!("moved"), vec![], rows::moved).await
+    }
+
+    async fn note_move(&mut self, before: Option<&Moved>, now: &Moved) -> Result<(), Fault> {
+        write::note_move(self, before, now).await
+    }
+
+    async fn counts(&mut self) -> Result<Counts, Fault> {
+        Ok(self.one(sql!("counts"), vec![], rows::counts).await?.unwrap_or_default())
     }
 }

@@ -4,7 +4,7 @@ use super::spread::{Bind, KEYS, lists, rows as spread};
 use super::tx::{MyTx, id_values, list, one};
 use super::{rows, sql};
 use crate::records;
-use crate::sql::{Changed, Fault, Writes};
+use crate::sql::{Changed, Fault, Moved, Writes};
 use holdfast_domain::{
     Currency, CustomerId, Hold, HoldId, HoldStatus, Job, JobKind, Order, OrderId, OrderRef, Payment, Sku, Stock,
 };
@@ -34,6 +34,27 @@ pub(super) async fn all(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault>
     small(tx, writes).await?;
     entries(tx, writes).await?;
     unchanged(tx, writes).await
+}
+
+/// Notes how far a move is, and at its beginning and end who may write entries.
+pub(super) async fn note_move(tx: &mut MyTx, before: Option<&Moved>, now: &Moved) -> Result<(), Fault> {
+    if before.is_none() || now.is_done {
+        touch(tx, sql!("set_moving"), vec![one(!now.is_done), one(!now.is_done)], 1).await?;
+    }
+    let phase = now.phase.as_str();
+    let Some(before) = before else {
+        let binds = vec![one(now.token), one(now.source.as_str()), one(phase)];
+        return touch(tx, sql!("begin_move"), binds, 1).await;
+    };
+    let binds = vec![
+        one(phase),
+        one(now.last.as_str()),
+        one(now.is_done),
+        one(now.token),
+        one(before.phase.as_str()),
+        one(before.last.as_str()),
+    ];
+    touch(tx, sql!("note_move"), binds, 1).await
 }
 
 /// Writes rows, a statement for many.
@@ -263,10 +284,11 @@ async fn small(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
 /// Last of all: this locks the one row that every writer locks.
 async fn entries(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
     let count = writes.entries.len() as i64;
-    if count == 0 {
+    if !writes.changes_totals() {
         return Ok(());
     }
-    let binds = vec![one(count), one(writes.more_holds), one(writes.more_skus), one(writes.now.millis())];
+    let (holds, skus, now) = (one(writes.more_holds), one(writes.more_skus), one(writes.now.millis()));
+    let binds = vec![one(count), holds, skus, now, one(writes.is_move)];
     touch(tx, sql!("count_entries"), binds, 1).await?;
     let before = tx.made()? - count;
     let entries = writes.entries.iter().zip(before + 1..).map(|(entry, seq)| {

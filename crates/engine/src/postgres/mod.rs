@@ -16,6 +16,7 @@ mod write;
 pub use remove::{about, drop_schema};
 
 use crate::Engine;
+use crate::moving::{MoveError, OnProgress, Report, Source};
 use crate::sql::{Fault, Mode, OpenError, SqlConfig, SqlEngine, Store};
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
@@ -40,6 +41,17 @@ pub async fn open(config: &SqlConfig) -> Result<Arc<dyn Engine>, OpenError> {
     migrate::run(&pool, &config.schema).await?;
     let store = PgStore { pool, timeout: config.timeout };
     Ok(Arc::new(SqlEngine::open(store, config).await?))
+}
+
+/// Takes a whole store into this database, and makes or migrates its tables.
+pub(crate) async fn import(
+    config: &SqlConfig,
+    source: Arc<dyn Source>,
+    on_progress: &mut OnProgress<'_>,
+) -> Result<Report, MoveError> {
+    let store = PgStore { pool: connect::pool(config)?, timeout: config.timeout };
+    migrate::run(&store.pool, &config.schema).await?;
+    crate::sql::import(&store, source, on_progress).await
 }
 
 struct PgStore {

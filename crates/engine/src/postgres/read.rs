@@ -15,6 +15,7 @@ pub(super) fn told(row: &Row) -> Result<Told, Fault> {
         last_time: Time::from_millis(rows::get(row, 1)?),
         holds: rows::get::<i64>(row, 2)?.unsigned_abs(),
         skus: rows::get::<i64>(row, 3)?.unsigned_abs(),
+        is_moving: rows::get(row, 4)?,
     })
 }
 

@@ -2,11 +2,12 @@
 
 use super::failure;
 use crate::NumberedEntry;
+use crate::moving::Counts;
 use crate::records::{
     EntryRecord, HoldRecord, JobRecord, OrderRecord, PaymentRecord, StockRecord, customer_id, order_id, payment_key,
-    sku,
+    phase, sku,
 };
-use crate::sql::{Fault, Kept, Loose};
+use crate::sql::{Fault, Kept, Loose, Moved};
 use holdfast_domain::{CustomerId, Hold, HoldId, Job, Order, OrderId, Payment, PaymentKey, Ref, Sku, Stock};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -144,6 +145,27 @@ pub(super) fn entry(row: &Row) -> Result<NumberedEntry, Fault> {
         reason: get(row, 9)?,
     };
     Ok(NumberedEntry { seq: get::<i64>(row, 0)?.unsigned_abs(), entry: record.read()? })
+}
+
+pub(super) fn moved(row: &Row) -> Result<Moved, Fault> {
+    let (token, source, last, is_done) = (get(row, 0)?, get(row, 1)?, get(row, 3)?, get(row, 4)?);
+    Ok(Moved { token, source, phase: phase(get(row, 2)?)?, last, is_done })
+}
+
+pub(super) fn counts(row: &Row) -> Result<Counts, Fault> {
+    let count = |column| get::<i64>(row, column).map(i64::unsigned_abs);
+    Ok(Counts {
+        skus: count(0)?,
+        live_holds: count(1)?,
+        holds: count(2)?,
+        orders: count(3)?,
+        payments: count(4)?,
+        jobs: count(5)?,
+        events: count(6)?,
+        receipts: count(7)?,
+        purchases: count(8)?,
+        entries: count(9)?,
+    })
 }
 
 pub(super) fn key(row: &Row) -> Result<PaymentKey, Fault> {

@@ -5,7 +5,8 @@ use super::read::Batch;
 use super::{failure, read, rows, sql, write};
 use crate::NumberedEntry;
 use crate::audit::{Cut, Fold, add_lines};
-use crate::sql::{Asked, Fault, Found, Loose, Mode, Told, Tx, Writes};
+use crate::moving::Counts;
+use crate::sql::{AUDIT_PATIENCE, Asked, Fault, Found, Loose, Mode, Moved, Told, Tx, Writes};
 use async_trait::async_trait;
 use deadpool_postgres::Object;
 use holdfast_domain::{Counters, Hold, HoldId, Job, Order, OrderId, Payment, PaymentKey, Sku, Stock, Time};
@@ -36,9 +37,17 @@ impl Drop for PgTx {
 
 impl PgTx {
     pub(super) async fn begin(client: Object, mode: Mode, timeout: Duration) -> Result<Self, Fault> {
-        let tx = Self { client: Some(client), timeout, locks_skus: mode == Mode::Locking };
+        let mut tx = Self { client: Some(client), timeout, locks_skus: mode == Mode::Locking };
+        let audit;
         let begin = match mode {
             Mode::ReadOnly => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Mode::Audit => {
+                tx.timeout *= AUDIT_PATIENCE;
+                let limit = tx.timeout.as_millis();
+                audit =
+                    format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout TO {limit}");
+                &audit
+            }
             Mode::Locking => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
             // What somebody else has locked is about to change: deciding again is better than waiting to be told so.
             // And optimists lock in any order; the server would look for a deadlock after a second only.
@@ -257,5 +266,17 @@ impl Tx for PgTx {
         let moved: Vec<(String, Counters)> = self.all(sql!("fold"), &[&fold.upto, &upto], read::sums).await?;
         moved.into_iter().for_each(|(sku, moved)| fold.add(sku, moved));
         Ok(())
+    }
+
+    async fn moved(&mut self) -> Result<Option<Moved>, Fault> {
+        self.one(sql!("moved"), &[], rows::moved).await
+    }
+
+    async fn note_move(&mut self, before: Option<&Moved>, now: &Moved) -> Result<(), Fault> {
+        self.limited(write::note_move(self.client()?, before, now)).await
+    }
+
+    async fn counts(&mut self) -> Result<Counts, Fault> {
+        Ok(self.one(sql!("counts"), &[], rows::counts).await?.unwrap_or_default())
     }
 }

@@ -1,9 +1,10 @@
 //! The persist step: a statement a table, each with an array a column, sent without waiting in between.
 
 use super::pipeline::in_order;
+use super::tx::Params;
 use super::{failure, rows, sql};
 use crate::records;
-use crate::sql::{Changed, Fault, Writes};
+use crate::sql::{Changed, Fault, Moved, Writes};
 use deadpool_postgres::Object;
 use holdfast_domain::{
     Currency, CustomerId, Hold, HoldId, Job, JobKind, Order, OrderId, OrderRef, Payment, Sku, Stock, Time,
@@ -62,6 +63,28 @@ pub(super) async fn all(client: &Object, writes: &Writes<'_>) -> Result<(), Faul
         }
     }
     unchanged(client, writes).await
+}
+
+/// Notes how far a move is, and at its beginning and end who may write entries.
+pub(super) async fn note_move(client: &Object, before: Option<&Moved>, now: &Moved) -> Result<(), Fault> {
+    if before.is_none() || now.is_done {
+        touch_one(client, sql!("set_moving"), &[&!now.is_done]).await?;
+    }
+    let phase = now.phase.as_str();
+    let Some(before) = before else {
+        return touch_one(client, sql!("begin_move"), &[&now.token, &now.source, &phase]).await;
+    };
+    let was = before.phase.as_str();
+    let params: Params<'_> = &[&phase, &now.last, &now.is_done, &now.token, &was, &before.last];
+    touch_one(client, sql!("note_move"), params).await
+}
+
+async fn touch_one(client: &Object, sql: &str, params: Params<'_>) -> Result<(), Fault> {
+    let statement = client.prepare_cached(sql).await.map_err(failure::fault)?;
+    match client.execute(&statement, params).await.map_err(failure::fault)? {
+        1 => Ok(()),
+        _ => Err(Fault::Again("another transaction was faster".into())),
+    }
 }
 
 /// What was refused rests on SKUs that must still be as they were read.
@@ -337,7 +360,7 @@ fn small<'a>(writes: &'a Writes<'a>, planned: &mut Vec<Write<'a>>) {
 /// Last of all: this locks the one row that every writer locks.
 fn entries<'a>(writes: &'a Writes<'a>, planned: &mut Vec<Write<'a>>) {
     let entries = writes.entries;
-    if entries.is_empty() {
+    if !writes.changes_totals() {
         return;
     }
     let id = |id: HoldId| rows::uuid(id);
@@ -358,6 +381,7 @@ fn entries<'a>(writes: &'a Writes<'a>, planned: &mut Vec<Write<'a>>) {
             Box::new(writes.more_holds),
             Box::new(writes.more_skus),
             Box::new(at(writes.now)),
+            Box::new(writes.is_move),
         ],
         touches: Some(entries.len()),
     });

@@ -147,7 +147,7 @@ impl Batches {
     pub(super) fn moment(&self, clock: &SharedClock, now: Now, told: Told) -> Time {
         let now = match now {
             Now::Clock => {
-                clock.set(told.now);
+                clock.set(told);
                 told.now
             }
             Now::At(time) => time,

@@ -1,5 +1,6 @@
 //! The database's clock, as a node knows it between two looks: nodes whose own clocks are wrong agree all the same.
 
+use super::store::Told;
 use crate::clock::{monotonic, wall};
 use holdfast_domain::Time;
 use parking_lot::Mutex;
@@ -14,13 +15,14 @@ pub(super) struct SharedClock {
 }
 
 impl SharedClock {
-    pub(super) fn new(now: Time) -> Self {
+    pub(super) fn new(told: Told) -> Self {
+        let now = told.now.max(told.last_time);
         Self { told: Mutex::new((monotonic(), now)), last: AtomicI64::new(now.millis()) }
     }
 
-    /// Notes what the database says.
-    pub(super) fn set(&self, now: Time) {
-        *self.told.lock() = (monotonic(), now);
+    /// Notes what the database says. What was recorded at a later moment counts: batches never go behind it either.
+    pub(super) fn set(&self, told: Told) {
+        *self.told.lock() = (monotonic(), told.now.max(told.last_time));
     }
 
     pub(super) fn now(&self) -> Time {

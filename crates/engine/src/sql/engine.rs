@@ -19,8 +19,11 @@ use std::sync::atomic::Ordering;
 /// Reads in one snapshot, by an expression over the transaction.
 macro_rules! read {
     ($store:expr, $tx:ident => $read:expr) => {
+        read!($store, Mode::ReadOnly, $tx => $read)
+    };
+    ($store:expr, $mode:expr, $tx:ident => $read:expr) => {
         async {
-            let mut $tx = $store.begin(Mode::ReadOnly).await?;
+            let mut $tx = $store.begin($mode).await?;
             let result: Result<_, Fault> = async { $read }.await;
             // A connection that failed us is not waited for once more.
             if result.is_ok() {
@@ -31,6 +34,7 @@ macro_rules! read {
         .await
     };
 }
+pub(super) use read;
 
 /// Stock and holds in a database that other nodes may use too.
 pub(crate) struct SqlEngine<S> {
@@ -49,11 +53,11 @@ struct Core<S> {
 impl<S: Store> SqlEngine<S> {
     /// An engine over a store whose tables are in place.
     pub(crate) async fn open(store: S, config: &SqlConfig) -> Result<Self, Fault> {
-        let told = read!(store, tx => tx.told().await)?;
+        let told = read!(store, tx => tx.told().await)?.whole()?;
         let core = Core {
             store,
             batches: Batches::new(config.policy.clone(), config.strategy),
-            clock: SharedClock::new(told.now),
+            clock: SharedClock::new(told),
             fold: Mutex::default(),
             problem: Mutex::default(),
         };
@@ -81,10 +85,27 @@ impl<S: Store> Core<S> {
     }
 
     async fn told(&self) -> Result<Told, Fault> {
-        let told = read!(self.store, tx => tx.told().await)?;
-        self.clock.set(told.now);
+        let told = read!(self.store, tx => tx.told().await)?.whole()?;
+        self.clock.set(told);
         Ok(told)
     }
+}
+
+/// Compares at one cut; `fold` is how far an audit before it went.
+pub(super) async fn audit<S: Store>(
+    store: &S,
+    fold: &mut Fold,
+    now: impl Fn() -> Time + Send,
+) -> Result<AuditReport, Fault> {
+    let cut = read!(store, tx => tx.cut().await)?;
+    // The ledger up to the cut never changes, so it is folded afterwards, a transaction a step.
+    fold.rewind_to(cut.last);
+    while fold.upto < cut.last {
+        let upto = cut.last.min(fold.upto + STEP);
+        read!(store, tx => tx.fold(fold, upto).await)?;
+        fold.upto = upto;
+    }
+    Ok(compare(&cut, fold, now()))
 }
 
 #[async_trait]
@@ -155,16 +176,8 @@ impl<S: Store> Engine for SqlEngine<S> {
     }
 
     async fn audit(&self) -> Result<AuditReport, EngineError> {
-        let cut = self.told(read!(self.core.store, tx => tx.cut().await))?;
-        // The ledger up to the cut never changes, so it is folded afterwards, a transaction a step.
         let mut fold = self.core.fold.lock().take().unwrap_or_default();
-        fold.rewind_to(cut.last);
-        while fold.upto < cut.last {
-            let upto = cut.last.min(fold.upto + STEP);
-            self.told(read!(self.core.store, tx => tx.fold(&mut fold, upto).await))?;
-            fold.upto = upto;
-        }
-        let report = compare(&cut, &fold, self.time());
+        let report = self.told(audit(&self.core.store, &mut fold, || self.time()).await)?;
         *self.core.fold.lock() = Some(fold);
         Ok(report)
     }

@@ -48,6 +48,7 @@ pub(super) async fn load<T: Tx>(
             }
         }
         let (told, found) = tx.look_up(&asked).await?;
+        let told = told.whole()?;
         let now = *part.now.get_or_insert_with(|| moment(told));
         put(tx, part, found, &asked).await?;
         for key in keys {

@@ -10,6 +10,7 @@ mod clock;
 mod config;
 mod engine;
 mod fault;
+mod import;
 mod lists;
 mod load;
 mod part;
@@ -21,5 +22,6 @@ pub use fault::OpenError;
 
 pub(crate) use engine::SqlEngine;
 pub(crate) use fault::Fault;
-pub(crate) use store::{Asked, Found, Kept, Loose, Mode, Store, Told, Tx};
+pub(crate) use import::import;
+pub(crate) use store::{AUDIT_PATIENCE, Asked, Found, Kept, Loose, Mode, Moved, Store, Told, Tx};
 pub(crate) use writes::{Changed, Writes};

@@ -4,6 +4,7 @@ use super::fault::Fault;
 use super::writes::Writes;
 use crate::NumberedEntry;
 use crate::audit::{Cut, Fold};
+use crate::moving::{Counts, Phase};
 use async_trait::async_trait;
 use holdfast_domain::{CustomerId, Hold, HoldId, Job, Order, OrderId, Payment, PaymentKey, Ref, Sku, Stock, Time};
 
@@ -16,7 +17,12 @@ pub(crate) enum Mode {
     SkusUnlocked,
     /// One snapshot, and no writing.
     ReadOnly,
+    /// The same for reads that look at whole tables, with the patience that this takes.
+    Audit,
 }
+
+/// How many times longer than others an audit's statements may take.
+pub(crate) const AUDIT_PATIENCE: u32 = 60;
 
 /// A database that engines share.
 #[async_trait]
@@ -38,6 +44,32 @@ pub(crate) struct Told {
     pub(crate) holds: u64,
     /// SKUs known.
     pub(crate) skus: u64,
+    /// A move into the database has begun and is not done.
+    pub(crate) is_moving: bool,
+}
+
+impl Told {
+    /// Refuses to work with half a store.
+    pub(crate) fn whole(self) -> Result<Self, Fault> {
+        if self.is_moving {
+            Err(Fault::Unavailable("the database is half-filled by `holdfast migrate`; run it again to finish".into()))
+        } else {
+            Ok(self)
+        }
+    }
+}
+
+/// How far a move into the database is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Moved {
+    /// Which move.
+    pub(crate) token: i64,
+    /// Where the rows come from, for people.
+    pub(crate) source: String,
+    pub(crate) phase: Phase,
+    /// The cursor after which the next page begins.
+    pub(crate) last: String,
+    pub(crate) is_done: bool,
 }
 
 /// What a batch asks for at once. SKUs come sorted: they are locked in this order.
@@ -173,4 +205,14 @@ pub(crate) trait Tx: Send {
 
     /// Folds the entries above `fold.upto` up to and including this one.
     async fn fold(&mut self, fold: &mut Fold, upto: i64) -> Result<(), Fault>;
+
+    /// How far the move into the database is, if there ever was one.
+    async fn moved(&mut self) -> Result<Option<Moved>, Fault>;
+
+    /// Notes how far the move is. `before`: how far it was; nothing if it begins now, from which moment on nobody else
+    /// can write entries, until it is done. A fault if somebody else has noted otherwise meanwhile.
+    async fn note_move(&mut self, before: Option<&Moved>, now: &Moved) -> Result<(), Fault>;
+
+    /// Counts the rows of every table.
+    async fn counts(&mut self) -> Result<Counts, Fault>;
 }

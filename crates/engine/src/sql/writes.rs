@@ -50,6 +50,8 @@ pub(crate) struct Writes<'a> {
     pub(crate) more_skus: i64,
     /// Write a SKU whatever its revision is by now.
     pub(crate) is_naive: bool,
+    /// Rows of a move: the database must be in the middle of one, and in none for anything else.
+    pub(crate) is_move: bool,
 }
 
 /// A SKU that has changed.
@@ -77,6 +79,11 @@ fn lost(what: &str) -> Fault {
 }
 
 impl<'a> Writes<'a> {
+    /// Whether the row of totals changes.
+    pub(crate) fn changes_totals(&self) -> bool {
+        !self.entries.is_empty() || self.more_holds != 0 || self.more_skus != 0
+    }
+
     /// What the batch changed.
     pub(super) fn of(part: &'a Part, now: Time, strategy: Strategy) -> Result<Self, Fault> {
         let changes = part.inventory.changes();

@@ -114,7 +114,8 @@ CREATE TABLE receipts (
     used_for TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- `low_water`: no hold below this `n` has status held.
+-- `low_water`: no hold below this `n` has status held. `moving`: a move into a database has begun, and which;
+-- `moved`: it is done, and since when. With either, the store is not served any more.
 CREATE TABLE meta (
     name  TEXT PRIMARY KEY,
     value INTEGER NOT NULL

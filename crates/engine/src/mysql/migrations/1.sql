@@ -160,7 +160,20 @@ CREATE TABLE IF NOT EXISTS totals (
     holds     BIGINT NOT NULL,
     skus      BIGINT NOT NULL,
     last_time BIGINT NOT NULL,
+    -- A move into this database has begun and is not done: nobody else writes.
+    is_moving BOOLEAN NOT NULL DEFAULT FALSE,
     CONSTRAINT totals_one_row CHECK (id = 1)
 ) ENGINE = InnoDB;
 
-INSERT IGNORE INTO totals VALUES (1, 0, 0, 0, 0);
+INSERT IGNORE INTO totals VALUES (1, 0, 0, 0, 0, FALSE);
+
+-- At most one row: how far `holdfast migrate` is, or that it is done. `last`: the cursor of the next page.
+CREATE TABLE IF NOT EXISTS moves (
+    id      INT NOT NULL PRIMARY KEY,
+    token   BIGINT NOT NULL,
+    source  TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    phase   VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    last    VARBINARY(600) NOT NULL,
+    is_done BOOLEAN NOT NULL,
+    CONSTRAINT moves_one_row CHECK (id = 1)
+) ENGINE = InnoDB;

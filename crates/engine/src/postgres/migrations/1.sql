@@ -154,6 +154,19 @@ CREATE TABLE totals (
     holds     bigint NOT NULL,
     skus      bigint NOT NULL,
     last_time bigint NOT NULL,
+    -- A move into this database has begun and is not done: nobody else writes.
+    is_moving boolean NOT NULL DEFAULT false,
     CONSTRAINT totals_one_row CHECK (id = 1)
 ) WITH (fillfactor = 10);
 INSERT INTO totals VALUES (1, 0, 0, 0, 0);
+
+-- At most one row: how far `holdfast migrate` is, or that it is done. `last`: the cursor of the next page.
+CREATE TABLE moves (
+    id      integer PRIMARY KEY,
+    token   bigint NOT NULL,
+    source  text NOT NULL,
+    phase   text NOT NULL,
+    last    text COLLATE "C" NOT NULL,
+    is_done boolean NOT NULL,
+    CONSTRAINT moves_one_row CHECK (id = 1)
+);

@@ -1,6 +1,8 @@
--- Entries, numbered on from the last one. $10: how many, $11: how many more holds, $12: SKUs, $13: the moment.
+-- Entries, numbered on from the last one. $10: how many, $11: how many more holds, $12: SKUs, $13: the moment,
+-- $14: whether they are a move's: the row is left alone if it must not be.
 WITH counted AS (
     UPDATE totals SET seq = seq + $10, holds = holds + $11, skus = skus + $12, last_time = greatest(last_time, $13)
+    WHERE is_moving = $14
     RETURNING seq - $10 AS before
 )
 INSERT INTO ledger (seq, at, kind, sku, available, held, sold, hold, order_id, reason)

@@ -1,2 +1,2 @@
 -- The database's clock in milliseconds, and the totals.
-SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, last_time, holds, skus FROM totals
+SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, last_time, holds, skus, is_moving FROM totals

@@ -51,10 +51,11 @@ fn what_cannot_be_compared_is_refused_without_telling_the_password() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let unreachable = format!("postgres://u:geheim@{nobody}/d");
     for (words, told) in [
-        (["--engines", "mysql://u:geheim@127.0.0.1/d"], "not in this version"),
+        (["--engines", "oracle://u:geheim@127.0.0.1/d"], "engine 1 of --engines"),
+        (["--engines", "mysql://u:geheim@127.0.0.1:1/d"], "mysql:"),
         (["--engines", "embedded,redis://u:geheim@127.0.0.1"], "engine 2 of --engines"),
         (["--engines", &unreachable], "postgres:"),
-        (["--engine", "mysql://u:geheim@127.0.0.1/d"], "not in this version"),
+        (["--engine", "oracle://u:geheim@127.0.0.1/d"], "--engine must be"),
         (["--engine", "geheim"], "--engine must be"),
     ] {
         let folder = tempdir().unwrap();

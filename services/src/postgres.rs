@@ -1,6 +1,8 @@
 //! PostgreSQL.
 
-use crate::process::{Folder, Server, Signal, as_user, find, free_port, run, signal, unprivileged, write_files};
+use crate::process::{
+    Folder, Server, Signal, as_user, children, find, free_port, run, signal, unprivileged, write_files,
+};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -125,11 +127,10 @@ impl Postgres {
 
     fn to_all(&self, what: Signal) {
         let Some(server) = &self.server else { return };
-        let parent = server.pid().to_string();
-        let children = Command::new("pgrep").args(["-P", &parent]).output();
-        let children = children.map(|found| String::from_utf8_lossy(&found.stdout).into_owned()).unwrap_or_default();
+        // A killed parent has no children any more; one that is frozen starts no more of them.
+        let before = children(server.pid());
         signal(server.pid(), what);
-        children.lines().filter_map(|pid| pid.parse().ok()).for_each(|pid| signal(pid, what));
+        before.into_iter().chain(children(server.pid())).for_each(|pid| signal(pid, what));
     }
 
     /// Ends it, as an administrator would or by `kill -9`, and starts it again on the same data and port.

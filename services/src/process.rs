@@ -22,20 +22,35 @@ pub enum Signal {
 }
 
 impl Signal {
-    fn name(self) -> &'static str {
+    fn number(self) -> rustix::process::Signal {
         match self {
-            Self::Kill => "-KILL",
-            Self::Stop => "-STOP",
-            Self::Continue => "-CONT",
-            Self::Interrupt => "-INT",
+            Self::Kill => rustix::process::Signal::KILL,
+            Self::Stop => rustix::process::Signal::STOP,
+            Self::Continue => rustix::process::Signal::CONT,
+            Self::Interrupt => rustix::process::Signal::INT,
         }
     }
 }
 
 /// Sends a signal to a process that we started.
 pub(crate) fn signal(pid: u32, signal: Signal) {
-    // One that has ended meanwhile needs no signal.
-    let _ = Command::new("kill").args([signal.name(), &pid.to_string()]).stderr(Stdio::null()).status();
+    if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
+        // One that has ended meanwhile needs no signal.
+        let _ = rustix::process::kill_process(pid, signal.number());
+    }
+}
+
+/// The processes that this one has started.
+pub(crate) fn children(parent: u32) -> Vec<u32> {
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = processes.filter_map(Result::ok).filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_child = |pid: &u32| {
+        // The name comes second, in parentheses, and may hold anything; the parent is the second word after it.
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
+        after.split_whitespace().nth(1).and_then(|word| word.parse().ok()) == Some(parent)
+    };
+    pids.filter(is_child).collect()
 }
 
 /// A port that is free now.

@@ -135,6 +135,8 @@ impl Choice {
 pub(crate) fn without_password(url: &str) -> String {
     match (url.find("://"), url.rfind('@')) {
         (Some(start), Some(end)) if start < end => format!("{}://…{}", &url[..start], &url[end..]),
+        // Mistyped, it has a password all the same.
+        (_, Some(end)) => format!("…{}", &url[end..]),
         _ => url.to_owned(),
     }
 }

@@ -152,6 +152,11 @@ pub trait Engine: Send + Sync + 'static {
     /// Holds in the order in which they were made.
     async fn holds(&self, filter: HoldFilter, limit: usize) -> Result<Page<Hold>, EngineError>;
 
+    /// Whether the filter's cursor may be one of this engine's; anything is, where none is given.
+    fn knows_cursor(&self, filter: &HoldFilter) -> bool {
+        filter.after.as_deref().is_none_or(|after| after.parse::<u64>().is_ok())
+    }
+
     /// One order.
     async fn order(&self, id: &OrderId) -> Result<Option<OrderView>, EngineError>;
 

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What must be refused, in SQL that every kind of database reads.
-const ATTACKS: [&str; 31] = [
+const ATTACKS: [&str; 33] = [
     "UPDATE stock SET available = -1",
     "UPDATE stock SET held = -1",
     "UPDATE stock SET sold = -1",
@@ -48,6 +48,9 @@ const ATTACKS: [&str; 31] = [
     "INSERT INTO events (provider, event_id) SELECT provider, event_id FROM events",
     "INSERT INTO totals (id, seq, holds, skus, last_time) VALUES (1, 0, 0, 0, 0)",
     "INSERT INTO totals (id, seq, holds, skus, last_time) VALUES (2, 0, 0, 0, 0)",
+    "INSERT INTO moves (id, token, source, phase, last, is_done) VALUES (2, 1, 'x', 'x', '', false)",
+    "INSERT INTO moves (id, token, source, phase, last, is_done)
+     VALUES (1, 1, 'x', 'x', '', false), (1, 2, 'y', 'y', '', false)",
 ];
 
 /// What must be refused besides, in the words of each kind.

@@ -83,7 +83,8 @@ async fn settings_of_the_engine(raw: &mut Raw) {
 }
 
 /// Reads that are meant to look at everything, or at one row.
-const WHOLE: [&str; 5] = ["audit_held", "audit_last", "audit_stock", "told", "insert_entries"];
+const WHOLE: [&str; 9] =
+    ["audit_held", "audit_last", "audit_stock", "counts", "insert_entries", "moved", "note_move", "set_moving", "told"];
 
 async fn every_statement_is_understood_and_finds_its_rows_by_an_index() {
     let Some(database) = Database::shared(Kind::Postgres, Strategy::RowLock).await else { return };

@@ -52,7 +52,7 @@ fn what_cannot_be_compared_is_refused_without_telling_the_password() {
     let unreachable = format!("postgres://u:geheim@{nobody}/d");
     for (words, told) in [
         (["--engines", "oracle://u:geheim@127.0.0.1/d"], "engine 1 of --engines"),
-        (["--engines", "mysql://u:geheim@127.0.0.1:1/d"], "mysql:"),
+        (["--engines", "mysql://u:geheim@127.0.0.1:1/d"], "mysql: MySQL"),
         (["--engines", "embedded,redis://u:geheim@127.0.0.1"], "engine 2 of --engines"),
         (["--engines", &unreachable], "postgres:"),
         (["--engine", "oracle://u:geheim@127.0.0.1/d"], "--engine must be"),

@@ -101,6 +101,33 @@ fn a_hundred_shoppers_on_two_servers_buy_what_there_is() {
 }
 
 #[test]
+fn every_list_of_holds_can_be_read_to_its_end() {
+    for place in places() {
+        let (one, two) = (serve(&place, &[]), serve(&place, &[]));
+        one.put("/v1/stock/A", &json!({"total": 100})).is(201);
+        let mut ids: Vec<String> = (0..7).map(|n| one.hold(&cart(&format!("o{n}"), "A", 1))).collect();
+        // The same order again and again, so that its own list has several pages too.
+        for _ in 0..4 {
+            one.post(&format!("/v1/holds/{}/release", ids.last().unwrap()), &json!({})).is(200);
+            ids.push(one.hold(&cart("o6", "A", 1)));
+        }
+        for (query, count) in [("", 11), ("status=held", 7), ("sku=A", 11), ("order_id=o6", 5)] {
+            let (mut seen, mut after) = (Vec::new(), String::new());
+            loop {
+                let page = two.get(&format!("/v1/holds?limit=2&{query}{after}")).is(200);
+                seen.extend(page["items"].as_array().unwrap().iter().map(|h| h["id"].as_str().unwrap().to_owned()));
+                let Some(next) = page["next"].as_str() else { break };
+                after = format!("&after={next}");
+            }
+            let expected: Vec<&String> = ids.iter().filter(|id| seen.contains(id)).collect();
+            assert_eq!((seen.len(), seen.iter().collect::<Vec<_>>()), (count, expected), "{query}");
+        }
+        one.get("/v1/holds?after=yesterday").refused(422, "invalid_request");
+        one.get("/v1/holds?sku=A&after=0198c7f2-3b5e-7000-9c41-6f0f2a1d8e77").refused(422, "invalid_request");
+    }
+}
+
+#[test]
 fn what_is_imported_is_there_for_all() {
     for place in places() {
         let (one, two) = (serve(&place, &[]), serve(&place, &[]));
@@ -141,6 +168,9 @@ fn a_start_that_cannot_be_says_why_and_tells_no_password() {
     assert!(log.contains("a-z"), "{log}");
     let log = refused("postgres://shop:s3cret@127.0.0.1/shop", &["--database-pool", "0"]);
     assert!(log.contains("database_pool"), "{log}");
+    for mistyped in ["postgres:/shop:s3cret@h/x", "shop:s3cret@h/x", "mysql:shop:s3cret@h/x"] {
+        assert!(refused(mistyped, &[]).contains("not known"));
+    }
     let log = refused("embedded", &["--strategy", "optimistic"]);
     assert!(log.contains("--strategy"), "{log}");
     let log = refused("postgres://shop:s3cret@127.0.0.1/shop", &["--database-ca", "/nowhere.pem"]);

@@ -94,9 +94,8 @@ async fn stocks(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
         touched += tx.touch(sql, values).await?;
     }
     faster(touched, writes.stocks.len())?;
-    for gone in writes.gone_units.chunks(KEYS) {
-        let (sql, values) = lists(sql!("delete_units"), vec![list(gone.iter().map(|sku| sku.as_str()))]);
-        tx.touch(sql, values).await?;
+    for (sku, units) in writes.gone_units.iter().filter(|(_, units)| *units > 0) {
+        touch(tx, sql!("delete_units"), vec![one(sku.as_str()), one(*units)], *units as usize).await?;
     }
     let units = writes.new_units.iter().flat_map(|(sku, from, to)| (*from..=*to).map(|n| row![sku.as_str(), n]));
     insert(tx, sql!("insert_units"), units.collect()).await?;

@@ -145,7 +145,7 @@ fn stocks<'a>(writes: &'a Writes<'a>, planned: &mut Vec<Write<'a>>) {
     }
     let gone = &writes.gone_units;
     if !gone.is_empty() {
-        let columns = vec![column(gone, |sku| sku.as_str())];
+        let columns = vec![column(gone, |(sku, _)| sku.as_str()), column(gone, |(_, units)| *units as i64)];
         planned.push(Write { sql: sql!("delete_units"), columns, touches: None });
     }
     let new = &writes.new_units;

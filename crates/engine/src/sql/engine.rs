@@ -144,6 +144,10 @@ impl<S: Store> Engine for SqlEngine<S> {
         self.told(read!(self.core.store, tx => lists::holds(&mut tx, &filter, limit, now).await))
     }
 
+    fn knows_cursor(&self, filter: &HoldFilter) -> bool {
+        lists::knows_cursor(filter)
+    }
+
     async fn order(&self, id: &OrderId) -> Result<Option<OrderView>, EngineError> {
         self.told(read!(self.core.store, tx => {
             let Some(order) = tx.order(id).await? else { return Ok(None) };

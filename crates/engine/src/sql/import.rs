@@ -172,7 +172,7 @@ fn writes(rows: &Rows) -> Writes<'_> {
             writes.new_holds = holds.iter().collect();
         }
         Rows::Orders(orders) => writes.new_orders = orders.iter().collect(),
-        Rows::Payments(payments) => writes.payments = payments.iter().collect(),
+        Rows::Payments(payments) => writes.new_payments = payments.iter().collect(),
         Rows::Jobs(jobs) => writes.jobs = jobs.iter().collect(),
         Rows::Events(events) => writes.events = events,
         Rows::Receipts(receipts) => writes.receipts = receipts,

@@ -79,6 +79,14 @@ pub(super) async fn holds<T: Tx>(
     Ok(Page { items, next: Some(after.to_string()) })
 }
 
+/// Whether the cursor is one of the list that the filter asks for.
+pub(super) fn knows_cursor(filter: &HoldFilter) -> bool {
+    let is_by_entry = filter.order_id.is_none() && filter.sku.is_some();
+    let is_known =
+        |after: &str| if is_by_entry { after.parse::<u64>().is_ok() } else { HoldId::parse(after).is_some() };
+    filter.after.as_deref().is_none_or(is_known)
+}
+
 /// Where a list that is ordered by hold goes on.
 fn cursor_id(filter: &HoldFilter) -> HoldId {
     filter.after.as_deref().and_then(HoldId::parse).unwrap_or(HoldId::from_u128(0))

@@ -7,7 +7,9 @@ use hashbrown::HashMap;
 use holdfast_domain::{CustomerId, Entry, Hold, HoldId, HoldStatus, Job, Mark, Order, Payment, Ref, Sku, Stock, Time};
 
 /// Units of a SKU that stand in rows of their own at the most.
-const CARVED: u64 = 1_000;
+const CARVED: u64 = 200;
+/// A batch that changes more SKUs than this puts no units into rows: those are for a few SKUs that all want.
+const CARVED_SKUS: usize = 16;
 
 /// Rows to write. A hold that ends is written before one that begins, since an order has one current hold at a time.
 #[derive(Default)]
@@ -16,8 +18,8 @@ pub(crate) struct Writes<'a> {
     pub(crate) stocks: Vec<ChangedStock<'a>>,
     /// With the revision at which they were read.
     pub(crate) removed_stocks: Vec<(&'a Sku, i64)>,
-    /// SKUs whose units shall not stand in rows of their own any more.
-    pub(crate) gone_units: Vec<&'a Sku>,
+    /// SKUs that have more units in rows of their own than they shall have, and how many more.
+    pub(crate) gone_units: Vec<(&'a Sku, u64)>,
     /// Units to be put into rows of their own: SKU, first and last number.
     pub(crate) new_units: Vec<(&'a Sku, i64, i64)>,
     /// SKUs that were read at these revisions and left as they are: what was refused rests on them.
@@ -141,7 +143,7 @@ impl<'a> Writes<'a> {
                 (None, Mark::New) => {}
                 (None, _) => {
                     if let Some(read_at) = read_at {
-                        self.gone_units.push(sku);
+                        self.gone_units.push((sku, part.loose.get(sku).map_or(0, |loose| loose.rows)));
                         self.removed_stocks.push((sku, read_at));
                         self.more_skus -= 1;
                     }
@@ -159,20 +161,18 @@ impl<'a> Writes<'a> {
     /// limit has to be watched, and not more than there are.
     fn carve(&mut self, part: &'a Part, stock: &'a Stock, strategy: Strategy) -> u64 {
         let (rows, last) = part.loose.get(&stock.sku).map_or((0, 0), |loose| (loose.rows, loose.last));
+        let is_hot = part.inventory.changes().stocks.len() <= CARVED_SKUS;
         let wanted = match strategy {
-            Strategy::SkipLocked if stock.limit_per_customer.is_none() && rows < CARVED / 4 => CARVED,
-            Strategy::SkipLocked if stock.limit_per_customer.is_none() => rows,
+            Strategy::SkipLocked if stock.limit_per_customer.is_some() => 0,
+            Strategy::SkipLocked if is_hot && rows < CARVED / 4 => CARVED,
+            Strategy::SkipLocked => rows,
             _ => 0,
         };
         let carved = wanted.min(stock.available);
         if carved > rows {
             self.new_units.push((&stock.sku, last + 1, last + (carved - rows) as i64));
         } else if carved < rows {
-            // The numbers have gaps, so the rows are made anew.
-            self.gone_units.push(&stock.sku);
-            if carved > 0 {
-                self.new_units.push((&stock.sku, last + 1, last + carved as i64));
-            }
+            self.gone_units.push((&stock.sku, rows - carved));
         }
         carved
     }

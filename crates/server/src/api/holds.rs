@@ -272,7 +272,6 @@ pub(super) async fn list_holds(
     StrictQuery(query): StrictQuery<HoldsQuery>,
 ) -> Result<Response<Body>, Problem> {
     let limit = page_size(query.limit)?;
-    super::number(query.after.as_deref())?;
     let mut findings = Findings::default();
     let order_id = query.order_id.map(|o| findings.take("/order_id", OrderId::new(&o)));
     let sku = query.sku.map(|s| findings.take("/sku", Sku::new(&s)));
@@ -281,6 +280,9 @@ pub(super) async fn list_holds(
     findings.done()?;
     let filter =
         HoldFilter { order_id: order_id.flatten(), sku: sku.flatten(), status: status.flatten(), after: query.after };
+    if !app.engine.knows_cursor(&filter) {
+        return Err(super::bad_cursor());
+    }
     let page = app.engine.holds(filter, limit).await?;
     let now = app.engine.time();
     let items = page.items.iter().map(|hold| HoldView::new(hold, now)).collect();

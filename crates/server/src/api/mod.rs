@@ -106,9 +106,12 @@ fn page_size(limit: Option<usize>) -> Result<usize, Problem> {
 
 /// A cursor that is a number of the engine's own.
 fn number(after: Option<&str>) -> Result<u64, Problem> {
-    after
-        .map_or(Ok(0), str::parse)
-        .map_err(|_| Problem::new("invalid_request", "after must be the next of an earlier page"))
+    after.map_or(Ok(0), str::parse).map_err(|_| bad_cursor())
+}
+
+/// A cursor that no page has told.
+fn bad_cursor() -> Problem {
+    Problem::new("invalid_request", "after must be the next of an earlier page")
 }
 
 /// A member that tells apart: missing, null, a value.

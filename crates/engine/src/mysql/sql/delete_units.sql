@@ -1,2 +1,2 @@
--- Units that shall not stand in rows of their own any more.
-DELETE FROM units WHERE sku IN (?)
+-- Takes the last units of a SKU out of rows of their own: SKU, how many.
+DELETE FROM units WHERE sku = ? ORDER BY n DESC LIMIT ?

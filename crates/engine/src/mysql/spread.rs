@@ -43,13 +43,12 @@ pub(super) enum Bind {
 pub(super) fn rows(sql: &str, rows: Vec<Vec<Value>>) -> Vec<(String, Vec<Value>)> {
     let Some((head, rest)) = sql.split_once("/*row*/") else { return Vec::new() };
     let Some((row, tail)) = rest.split_once("/*end*/") else { return Vec::new() };
-    let between = if row.trim_start().starts_with('(') { ", " } else { " UNION ALL " };
     let mut rows = rows.into_iter();
     let mut statements = Vec::new();
     for size in ROWS {
         while rows.len() >= size {
             let values: Vec<Value> = rows.by_ref().take(size).flatten().collect();
-            statements.push((format!("{head}{}{tail}", vec![row; size].join(between)), values));
+            statements.push((format!("{head}{}{tail}", vec![row; size].join(", ")), values));
         }
     }
     statements
@@ -74,7 +73,5 @@ mod tests {
         let sizes: Vec<usize> = told.iter().map(|(_, values)| values.len()).collect();
         assert_eq!(sizes, [16, 4, 1]);
         assert!(told[1].0 == "INSERT VALUES (?, 0), (?, 0), (?, 0), (?, 0) ON", "{}", told[1].0);
-        let union = rows("FROM (/*row*/SELECT ?/*end*/)", vec![vec![Value::Int(1)]; 4]);
-        assert_eq!(union[0].0, "FROM (SELECT ? UNION ALL SELECT ? UNION ALL SELECT ? UNION ALL SELECT ?)");
     }
 }

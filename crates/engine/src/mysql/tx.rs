@@ -1,7 +1,8 @@
 //! One transaction: beginning it, asking it, and ending it.
 
+use super::rows::{self, Columns};
 use super::spread::{Bind, KEYS, lists};
-use super::{failure, read, rows, sql, write};
+use super::{failure, read, sql, write};
 use crate::NumberedEntry;
 use crate::audit::{Cut, Fold, add_lines};
 use crate::moving::Counts;
@@ -71,13 +72,8 @@ impl MyTx {
 
     /// The rows that a statement finds.
     pub(super) async fn rows(&mut self, sql: &str, binds: Vec<Bind>) -> Result<Vec<Row>, Fault> {
-        let (sql, values) = lists(sql, binds);
-        self.rows_of(sql, values).await
-    }
-
-    /// The rows that a statement finds whose places are spread already.
-    pub(super) async fn rows_of(&mut self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, Fault> {
         let timeout = self.timeout;
+        let (sql, values) = lists(sql, binds);
         Self::limited(timeout, self.connection()?.exec(sql, values)).await
     }
 
@@ -165,7 +161,7 @@ impl Tx for MyTx {
     }
 
     async fn peek(&mut self, holds: &[HoldId], orders: &[OrderId]) -> Result<Vec<Sku>, Fault> {
-        let lines = |row: &Row| Ok(crate::records::read_lines(rows::text(row, 0)?)?);
+        let lines = |row: &Row| Ok(crate::records::read_lines(row.text(0)?)?);
         let mut found = self.all_of(sql!("peek_holds"), &id_values(holds), lines).await?;
         found.extend(self.all_of(sql!("peek_orders"), &values(orders.iter().map(OrderId::as_str)), lines).await?);
         Ok(found.iter().flatten().map(|line| line.sku.clone()).collect())
@@ -178,7 +174,7 @@ impl Tx for MyTx {
     async fn claim(&mut self, asked: &[(Sku, u64)]) -> Result<bool, Fault> {
         for (sku, units) in asked {
             let free = vec![one(sku.as_str()), one(*units)];
-            let free = self.all(sql!("claim_look"), free, |row| rows::number(row, 0)).await?;
+            let free = self.all(sql!("claim_look"), free, |row| row.number(0)).await?;
             if free.len() as u64 != *units {
                 return Ok(false);
             }
@@ -191,7 +187,7 @@ impl Tx for MyTx {
     async fn lock_units(&mut self, skus: &[Sku]) -> Result<Vec<Loose>, Fault> {
         let mut loose = Vec::new();
         for sku in skus {
-            let left = self.all(sql!("lock_units"), vec![one(sku.as_str())], |row| rows::number(row, 0)).await?;
+            let left = self.all(sql!("lock_units"), vec![one(sku.as_str())], |row| row.number(0)).await?;
             if let Some(last) = left.last() {
                 loose.push(Loose { sku: sku.clone(), rows: left.len() as u64, last: *last });
             }
@@ -216,7 +212,7 @@ impl Tx for MyTx {
 
     async fn lapsed_units(&mut self, sku: &Sku, now: Time, known: &[HoldId]) -> Result<u64, Fault> {
         let binds = vec![one(sku.as_str()), one(now.millis()), ids(known)];
-        let units = self.one(sql!("lapsed_units"), binds, |row| rows::number(row, 0)).await?;
+        let units = self.one(sql!("lapsed_units"), binds, |row| row.number(0)).await?;
         Ok(units.unwrap_or(0).unsigned_abs())
     }
 
@@ -311,9 +307,9 @@ impl Tx for MyTx {
     }
 
     async fn cut(&mut self) -> Result<Cut, Fault> {
-        let held = |row: &Row| Ok((rows::text(row, 0)?.to_owned(), rows::number(row, 1)?));
+        let held = |row: &Row| Ok((row.text(0)?.to_owned(), row.number(1)?));
         let mut cut = Cut {
-            last: self.one(sql!("audit_last"), vec![], |row| rows::number(row, 0)).await?.unwrap_or(0),
+            last: self.one(sql!("audit_last"), vec![], |row| row.number(0)).await?.unwrap_or(0),
             counters: self.all(sql!("audit_stock"), vec![], rows::sums).await?.into_iter().collect(),
             held: self.all(sql!("audit_held"), vec![], held).await?.into_iter().collect(),
             sold: std::collections::BTreeMap::new(),
@@ -322,10 +318,10 @@ impl Tx for MyTx {
         loop {
             let orders = self.rows(sql!("audit_sold"), vec![one(after.as_str()), size(STEP)]).await?;
             for row in &orders {
-                add_lines(&mut cut.sold, rows::text(row, 1)?, 2)?;
+                add_lines(&mut cut.sold, row.text(1)?, 2)?;
             }
             match orders.last() {
-                Some(last) if orders.len() == STEP => rows::text(last, 0)?.clone_into(&mut after),
+                Some(last) if orders.len() == STEP => last.text(0)?.clone_into(&mut after),
                 _ => return Ok(cut),
             }
         }

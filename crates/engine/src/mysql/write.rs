@@ -1,8 +1,9 @@
 //! The persist step: statements of many rows.
 
+use super::rows::{self, Columns};
 use super::spread::{Bind, KEYS, lists, rows as spread};
+use super::sql;
 use super::tx::{MyTx, id_values, list, one};
-use super::{rows, sql};
 use crate::records;
 use crate::sql::{Changed, Fault, Moved, Writes};
 use holdfast_domain::{
@@ -84,16 +85,22 @@ async fn stocks(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
         let limit = amount(s.limit_per_customer);
         row![s.sku.as_str(), s.available as i64, s.held as i64, s.sold as i64, limit, s.version as i64]
     };
-    let changed = writes.stocks.iter().map(|changed| {
-        let mut row = counters(changed.stock);
-        row.extend(row![changed.carved as i64, changed.revision, writes.is_naive]);
-        row
-    });
-    let mut touched = 0;
-    for (sql, values) in spread(sql!("update_stocks"), changed.collect()) {
-        touched += tx.touch(sql, values).await?;
+    // One statement a SKU: a statement for many would join a table that it makes for the purpose, on disk.
+    for changed in &writes.stocks {
+        let stock = changed.stock;
+        let binds = vec![
+            one(stock.available as i64),
+            one(stock.held as i64),
+            one(stock.sold as i64),
+            one(amount(stock.limit_per_customer)),
+            one(stock.version as i64),
+            one(changed.carved as i64),
+            one(stock.sku.as_str()),
+            one(changed.revision),
+            one(writes.is_naive),
+        ];
+        touch(tx, sql!("update_stock"), binds, 1).await?;
     }
-    faster(touched, writes.stocks.len())?;
     for (sku, units) in writes.gone_units.iter().filter(|(_, units)| *units > 0) {
         touch(tx, sql!("delete_units"), vec![one(sku.as_str()), one(*units)], *units as usize).await?;
     }
@@ -104,13 +111,12 @@ async fn stocks(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
 
 /// What was refused rests on SKUs that must still be as they were read.
 async fn unchanged(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
-    let skus = writes.unchanged.iter().map(|(sku, revision)| row![sku.as_str(), *revision]);
-    let mut same = 0;
-    for (sql, values) in spread(sql!("count_unchanged"), skus.collect()) {
-        let found = tx.rows_of(sql, values).await?;
-        same += found.first().map_or(Ok(0), |row| rows::number(row, 0))?;
+    for (sku, revision) in &writes.unchanged {
+        let found = tx.rows(sql!("count_unchanged"), vec![one(sku.as_str()), one(*revision)]).await?;
+        let same = found.first().map_or(Ok(0), |row| row.number(0))?;
+        faster(same.unsigned_abs(), 1)?;
     }
-    faster(same.unsigned_abs(), writes.unchanged.len())
+    Ok(())
 }
 
 async fn holds(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {

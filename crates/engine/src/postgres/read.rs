@@ -4,25 +4,10 @@ use super::pipeline::in_order;
 use super::{failure, rows, sql};
 use crate::sql::{Asked, Fault, Found, Told};
 use deadpool_postgres::Object;
-use holdfast_domain::{Counters, CustomerId, OrderId, Ref, Sku, Time};
+use holdfast_domain::{CustomerId, OrderId, Ref, Sku};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
 use uuid::Uuid;
-
-pub(super) fn told(row: &Row) -> Result<Told, Fault> {
-    Ok(Told {
-        now: Time::from_millis(rows::get(row, 0)?),
-        last_time: Time::from_millis(rows::get(row, 1)?),
-        holds: rows::get::<i64>(row, 2)?.unsigned_abs(),
-        skus: rows::get::<i64>(row, 3)?.unsigned_abs(),
-        is_moving: rows::get(row, 4)?,
-    })
-}
-
-pub(super) fn sums(row: &Row) -> Result<(String, Counters), Fault> {
-    let moved = Counters { available: rows::get(row, 1)?, held: rows::get(row, 2)?, sold: rows::get(row, 3)? };
-    Ok((rows::get(row, 0)?, moved))
-}
 
 /// A statement and its arrays; not sent at all when there is nothing to ask.
 struct Query<'a> {
@@ -91,7 +76,8 @@ impl<'a> Batch<'a> {
         let mut answers = ask(client, &queries).await?.into_iter();
         let mut next = || answers.next().unwrap_or_default();
         let stocks = each(&next(), rows::kept)?;
-        let told = each(&next(), told)?.pop().ok_or_else(|| Fault::Corrupt("the row of totals is gone".into()))?;
+        let told =
+            each(&next(), rows::told)?.pop().ok_or_else(|| Fault::Corrupt("the row of totals is gone".into()))?;
         let mut holds = each(&next(), rows::hold)?;
         holds.extend(each(&next(), rows::hold)?);
         holds.extend(each(&next(), rows::hold)?);

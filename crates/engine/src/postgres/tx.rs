@@ -2,7 +2,8 @@
 
 use super::pipeline::in_order;
 use super::read::Batch;
-use super::{failure, read, rows, sql, write};
+use super::rows::{self, Columns};
+use super::{failure, sql, write};
 use crate::NumberedEntry;
 use crate::audit::{Cut, Fold, add_lines};
 use crate::moving::Counts;
@@ -101,7 +102,7 @@ fn uuids(ids: &[HoldId]) -> Vec<uuid::Uuid> {
 #[async_trait]
 impl Tx for PgTx {
     async fn told(&mut self) -> Result<Told, Fault> {
-        self.one(sql!("told"), &[], read::told).await?.ok_or_else(|| Fault::Corrupt("the row of totals is gone".into()))
+        self.one(sql!("told"), &[], rows::told).await?.ok_or_else(|| Fault::Corrupt("the row of totals is gone".into()))
     }
 
     async fn peek(&mut self, holds: &[HoldId], orders: &[OrderId]) -> Result<Vec<Sku>, Fault> {
@@ -109,7 +110,7 @@ impl Tx for PgTx {
         let found = self.rows(sql!("peek"), &[&uuids(holds), &orders]).await?;
         let mut skus = Vec::new();
         for row in &found {
-            let lines = crate::records::read_lines(rows::get(row, 0)?)?;
+            let lines = crate::records::read_lines(row.text(0)?)?;
             skus.extend(lines.iter().map(|line| line.sku.clone()));
         }
         Ok(skus)
@@ -152,7 +153,7 @@ impl Tx for PgTx {
 
     async fn lapsed_units(&mut self, sku: &Sku, now: Time, known: &[HoldId]) -> Result<u64, Fault> {
         let params: Params<'_> = &[&sku.as_str(), &now.millis(), &uuids(known)];
-        let units = self.one(sql!("lapsed_units"), params, |row| rows::get::<i64>(row, 0)).await?;
+        let units = self.one(sql!("lapsed_units"), params, |row| row.number(0)).await?;
         Ok(units.unwrap_or(0).unsigned_abs())
     }
 
@@ -242,10 +243,10 @@ impl Tx for PgTx {
     }
 
     async fn cut(&mut self) -> Result<Cut, Fault> {
-        let held = |row: &Row| Ok((rows::get::<String>(row, 0)?, rows::get(row, 1)?));
+        let held = |row: &Row| Ok((row.text(0)?.to_owned(), row.number(1)?));
         let mut cut = Cut {
-            last: self.one(sql!("audit_last"), &[], |row| rows::get(row, 0)).await?.unwrap_or(0),
-            counters: self.all(sql!("audit_stock"), &[], read::sums).await?.into_iter().collect(),
+            last: self.one(sql!("audit_last"), &[], |row| row.number(0)).await?.unwrap_or(0),
+            counters: self.all(sql!("audit_stock"), &[], rows::sums).await?.into_iter().collect(),
             held: self.all(sql!("audit_held"), &[], held).await?.into_iter().collect(),
             sold: std::collections::BTreeMap::new(),
         };
@@ -253,17 +254,17 @@ impl Tx for PgTx {
         loop {
             let orders = self.rows(sql!("audit_sold"), &[&after, &STEP]).await?;
             for row in &orders {
-                add_lines(&mut cut.sold, rows::get(row, 1)?, 2)?;
+                add_lines(&mut cut.sold, row.text(1)?, 2)?;
             }
             match orders.last() {
-                Some(last) if size(orders.len()) == STEP => after = Some(rows::get(last, 0)?),
+                Some(last) if size(orders.len()) == STEP => after = Some(last.text(0)?.to_owned()),
                 _ => return Ok(cut),
             }
         }
     }
 
     async fn fold(&mut self, fold: &mut Fold, upto: i64) -> Result<(), Fault> {
-        let moved: Vec<(String, Counters)> = self.all(sql!("fold"), &[&fold.upto, &upto], read::sums).await?;
+        let moved: Vec<(String, Counters)> = self.all(sql!("fold"), &[&fold.upto, &upto], rows::sums).await?;
         moved.into_iter().for_each(|(sku, moved)| fold.add(sku, moved));
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! The persist step: a statement a table, each with an array a column, sent without waiting in between.
 
 use super::pipeline::in_order;
+use super::rows::{self, Columns};
 use super::tx::Params;
-use super::{failure, rows, sql};
+use super::{failure, sql};
 use crate::records;
 use crate::sql::{Changed, Fault, Moved, Writes};
 use deadpool_postgres::Object;
@@ -95,11 +96,7 @@ async fn unchanged(client: &Object, writes: &Writes<'_>) -> Result<(), Fault> {
     let (skus, revisions): (Vec<&str>, Vec<i64>) = writes.unchanged.iter().map(|(s, at)| (s.as_str(), at)).unzip();
     let statement = client.prepare_cached(sql!("count_unchanged")).await.map_err(failure::fault)?;
     let row = client.query_one(&statement, &[&skus, &revisions]).await.map_err(failure::fault)?;
-    if rows::get::<i64>(&row, 0)? as usize == skus.len() {
-        Ok(())
-    } else {
-        Err(Fault::Again("a SKU was changed meanwhile".into()))
-    }
+    if row.number(0)? as usize == skus.len() { Ok(()) } else { Err(Fault::Again("a SKU was changed meanwhile".into())) }
 }
 
 fn stocks<'a>(writes: &'a Writes<'a>, planned: &mut Vec<Write<'a>>) {

@@ -14,6 +14,7 @@ mod import;
 mod lists;
 mod load;
 mod part;
+pub(crate) mod rows;
 mod store;
 mod writes;
 
@@ -23,5 +24,5 @@ pub use fault::OpenError;
 pub(crate) use engine::SqlEngine;
 pub(crate) use fault::Fault;
 pub(crate) use import::import;
-pub(crate) use store::{AUDIT_PATIENCE, Asked, Found, Kept, Loose, Mode, Moved, Store, Told, Tx};
+pub(crate) use store::{AUDIT_PATIENCE, Asked, Found, Loose, Mode, Moved, Store, Told, Tx};
 pub(crate) use writes::{Changed, Writes};

@@ -268,6 +268,18 @@ pub(crate) fn write_lines(lines: &Lines, out: &mut String) {
     }
 }
 
+/// The same as a text of its own.
+pub(crate) fn lines_text(lines: &Lines) -> String {
+    let mut text = String::new();
+    write_lines(lines, &mut text);
+    text
+}
+
+/// A number as databases count: what the domain lets through fits.
+pub(crate) fn signed(number: Option<u64>) -> Option<i64> {
+    number.map(|number| number as i64)
+}
+
 pub(crate) fn read_lines(text: &str) -> Read<Lines> {
     let mut lines = Vec::with_capacity(1);
     for line in text.split('\n') {

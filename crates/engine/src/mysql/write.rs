@@ -4,7 +4,7 @@ use super::rows::{self, Columns};
 use super::spread::{Bind, KEYS, lists, rows as spread};
 use super::sql;
 use super::tx::{MyTx, id_values, list, one};
-use crate::records;
+use crate::records::{self, lines_text, signed};
 use crate::sql::{Changed, Fault, Moved, Writes};
 use holdfast_domain::{
     Currency, CustomerId, Hold, HoldId, HoldStatus, Job, JobKind, Order, OrderId, OrderRef, Payment, Sku, Stock,
@@ -14,16 +14,6 @@ use mysql_async::Value;
 /// Values of one row.
 macro_rules! row {
     ($($value:expr),+ $(,)?) => { vec![$(Value::from($value)),+] };
-}
-
-fn amount(amount: Option<u64>) -> Option<i64> {
-    amount.map(|amount| amount as i64)
-}
-
-fn lines(hold: &Hold) -> String {
-    let mut text = String::new();
-    records::write_lines(&hold.lines, &mut text);
-    text
 }
 
 /// Writes everything.
@@ -82,7 +72,7 @@ async fn stocks(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
         touch(tx, sql!("delete_stock"), binds, 1).await?;
     }
     let counters = |s: &Stock| {
-        let limit = amount(s.limit_per_customer);
+        let limit = signed(s.limit_per_customer);
         row![s.sku.as_str(), s.available as i64, s.held as i64, s.sold as i64, limit, s.version as i64]
     };
     // One statement a SKU: a statement for many would join a table that it makes for the purpose, on disk.
@@ -92,7 +82,7 @@ async fn stocks(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
             one(stock.available as i64),
             one(stock.held as i64),
             one(stock.sold as i64),
-            one(amount(stock.limit_per_customer)),
+            one(signed(stock.limit_per_customer)),
             one(stock.version as i64),
             one(changed.carved as i64),
             one(stock.sku.as_str()),
@@ -157,8 +147,8 @@ fn is_confirmed(changed: &Changed<'_>) -> bool {
 async fn update_hold(tx: &mut MyTx, Changed { hold, was, .. }: Changed<'_>) -> Result<(), Fault> {
     let binds = vec![
         one(hold.status.as_str()),
-        one(lines(hold)),
-        one(amount(hold.money.amount)),
+        one(lines_text(&hold.lines)),
+        one(signed(hold.money.amount)),
         one(hold.expires_at.millis()),
         one(hold.late),
         one(hold.payment_ref.as_deref()),
@@ -173,9 +163,9 @@ fn new_hold(hold: &Hold) -> Vec<Value> {
         rows::id_value(hold.id),
         hold.order_id.as_str(),
         hold.status.as_str(),
-        lines(hold),
+        lines_text(&hold.lines),
         hold.customer_id.as_ref().map(CustomerId::as_str),
-        amount(hold.money.amount),
+        signed(hold.money.amount),
         hold.money.currency.as_ref().map(Currency::as_str),
         hold.created_at.millis(),
         hold.expires_at.millis(),
@@ -228,7 +218,7 @@ fn new_order(order: &Order) -> Vec<Value> {
         order.confirmed_at.millis(),
         order.late,
         order.customer_id.as_ref().map(CustomerId::as_str),
-        amount(order.money.amount),
+        signed(order.money.amount),
         order.money.currency.as_ref().map(Currency::as_str),
     ]
 }
@@ -244,7 +234,7 @@ fn payment(payment: &Payment) -> Vec<Value> {
         payment.key.payment_id.as_str(),
         order,
         hold.unwrap_or(Value::NULL),
-        amount(payment.money.amount),
+        signed(payment.money.amount),
         payment.money.currency.as_ref().map(Currency::as_str),
         payment.email.as_deref(),
         payment.authorized,
@@ -266,7 +256,7 @@ fn job(job: &Job) -> Vec<Value> {
         job.reason.as_str(),
         job.state.as_str(),
         &*job.idempotency_key,
-        amount(job.money.amount),
+        signed(job.money.amount),
         job.money.currency.as_ref().map(Currency::as_str),
         job.created_at.millis(),
     ]

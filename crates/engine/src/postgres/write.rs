@@ -4,7 +4,7 @@ use super::pipeline::in_order;
 use super::rows::{self, Columns};
 use super::tx::Params;
 use super::{failure, sql};
-use crate::records;
+use crate::records::{self, lines_text, signed};
 use crate::sql::{Changed, Fault, Moved, Writes};
 use deadpool_postgres::Object;
 use holdfast_domain::{
@@ -28,16 +28,6 @@ where
     Vec<T>: ToSql + Sync + Send + 'a,
 {
     Box::new(rows.iter().map(value).collect::<Vec<T>>())
-}
-
-fn lines(hold: &Hold) -> String {
-    let mut text = String::new();
-    records::write_lines(&hold.lines, &mut text);
-    text
-}
-
-fn amount(amount: Option<u64>) -> Option<i64> {
-    amount.map(|amount| amount as i64)
 }
 
 /// Writes everything, in one go.
@@ -106,7 +96,7 @@ fn stocks<'a>(writes: &'a Writes<'a>, planned: &mut Vec<Write<'a>>) {
             column(stocks, |s| s.available as i64),
             column(stocks, |s| s.held as i64),
             column(stocks, |s| s.sold as i64),
-            column(stocks, |s| amount(s.limit_per_customer)),
+            column(stocks, |s| signed(s.limit_per_customer)),
             column(stocks, |s| s.version as i64),
         ]
     };
@@ -131,7 +121,7 @@ fn stocks<'a>(writes: &'a Writes<'a>, planned: &mut Vec<Write<'a>>) {
                 column(stocks, |s| s.stock.available as i64),
                 column(stocks, |s| s.stock.held as i64),
                 column(stocks, |s| s.stock.sold as i64),
-                column(stocks, |s| amount(s.stock.limit_per_customer)),
+                column(stocks, |s| signed(s.stock.limit_per_customer)),
                 column(stocks, |s| s.stock.version as i64),
                 column(stocks, |s| s.carved as i64),
                 column(stocks, |s| s.revision),
@@ -212,8 +202,8 @@ fn changed_holds<'a>(changed: &[Changed<'a>]) -> Vec<Column<'a>> {
     vec![
         owned(changed, |h| rows::uuid(h.id)),
         owned(changed, |h| h.status.as_str()),
-        owned(changed, lines),
-        owned(changed, |h| amount(h.money.amount)),
+        owned(changed, |h| lines_text(&h.lines)),
+        owned(changed, |h| signed(h.money.amount)),
         owned(changed, |h| h.expires_at.millis()),
         owned(changed, |h| h.late),
         owned(changed, |h| h.payment_ref.as_deref()),
@@ -226,9 +216,9 @@ fn new_holds<'a>(holds: &'a [&'a Hold]) -> Vec<Column<'a>> {
         column(holds, |h| rows::uuid(h.id)),
         column(holds, |h| h.order_id.as_str()),
         column(holds, |h| h.status.as_str()),
-        column(holds, |h| lines(h)),
+        column(holds, |h| lines_text(&h.lines)),
         column(holds, |h| h.customer_id.as_ref().map(CustomerId::as_str)),
-        column(holds, |h| amount(h.money.amount)),
+        column(holds, |h| signed(h.money.amount)),
         column(holds, |h| h.money.currency.as_ref().map(Currency::as_str)),
         column(holds, |h| h.created_at.millis()),
         column(holds, |h| h.expires_at.millis()),
@@ -279,7 +269,7 @@ fn new_orders<'a>(orders: &'a [&'a Order]) -> Vec<Column<'a>> {
         column(orders, |o| o.confirmed_at.millis()),
         column(orders, |o| o.late),
         column(orders, |o| o.customer_id.as_ref().map(CustomerId::as_str)),
-        column(orders, |o| amount(o.money.amount)),
+        column(orders, |o| signed(o.money.amount)),
         column(orders, |o| o.money.currency.as_ref().map(Currency::as_str)),
     ]
 }
@@ -300,7 +290,7 @@ fn payments<'a>(payments: &'a [&'a Payment]) -> Vec<Column<'a>> {
         column(payments, |p| p.key.payment_id.as_str()),
         column(payments, order),
         column(payments, hold),
-        column(payments, |p| amount(p.money.amount)),
+        column(payments, |p| signed(p.money.amount)),
         column(payments, |p| p.money.currency.as_ref().map(Currency::as_str)),
         column(payments, |p| p.email.as_deref()),
         column(payments, |p| p.authorized),
@@ -322,7 +312,7 @@ fn jobs<'a>(jobs: &'a [&'a Job]) -> Vec<Column<'a>> {
         column(jobs, |j| j.reason.as_str()),
         column(jobs, |j| j.state.as_str()),
         column(jobs, |j| &*j.idempotency_key),
-        column(jobs, |j| amount(j.money.amount)),
+        column(jobs, |j| signed(j.money.amount)),
         column(jobs, |j| j.money.currency.as_ref().map(Currency::as_str)),
         column(jobs, |j| j.created_at.millis()),
     ]

@@ -114,10 +114,11 @@ fn nodes_are_killed(kind: Kind, strategy: Strategy, test: &str) {
     let is_enough =
         |all: &[String]| all.len() > 500 && KINDS.iter().all(|kind| all.iter().any(|line| line.starts_with(kind)));
     let mut kills = 0;
-    // On a slow machine, it takes more lives to meet every kind of answer.
+    // On a slow machine, it takes more and longer lives to meet every kind of answer.
     while kills < DATABASE_KILLS || (!is_enough(&all) && kills < 4 * DATABASE_KILLS) {
         kills += 1;
-        let acknowledged = kill_one(test, DATABASE, &place, 20, &mut dice);
+        let answers = if kills <= DATABASE_KILLS { 20 } else { 400 };
+        let acknowledged = kill_one(test, DATABASE, &place, answers, &mut dice);
         runtime.block_on(async {
             for line in &acknowledged {
                 find(&*engine, line).await;

@@ -11,6 +11,11 @@ const SCHEMA_VERSION: i64 = 1;
 const STORE: &str = "holdfast.db";
 const INDEX: &str = "holdfast-index.db";
 
+/// How often a lock that somebody has is tried. A process that starts another leaves that one a copy of the lock until it
+/// runs its own program, so a lock that was let go may be there for a moment more.
+const LOCK_TRIES: u32 = 30;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
 /// The data folder, locked for this process as long as it lives.
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -29,11 +34,14 @@ impl Folder {
             .write(true)
             .open(&file)
             .map_err(|e| Failure::io("cannot open the lock file", &file, &e))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(Failure::InUse(path.to_owned())),
-            Err(TryLockError::Error(e)) => Err(Failure::io("cannot lock", &file, &e)),
+        for _ in 0..LOCK_TRIES {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self { path: path.to_owned(), _lock: lock }),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+                Err(TryLockError::Error(e)) => return Err(Failure::io("cannot lock", &file, &e)),
+            }
         }
+        Err(Failure::InUse(path.to_owned()))
     }
 
     pub(super) fn writer(&self) -> Result<Connection, Failure> {

@@ -7,8 +7,11 @@ mod clock;
 mod mariadb;
 mod postgres;
 mod process;
+mod redis;
+mod resp;
 
 pub use clock::{WALL_CLOCK_FILE, wall_clock};
 pub use mariadb::MariaDb;
 pub use postgres::Postgres;
 pub use process::Signal;
+pub use redis::{Redis, RedisCluster};

@@ -68,13 +68,15 @@ impl Folder {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("holdfast-{kind}-{}-{n}", std::process::id()));
-        let failed = |e: std::io::Error| format!("cannot make {}: {e}", path.display());
-        fs::create_dir_all(&path).map_err(failed)?;
-        if let Some(user) = user {
-            run(Command::new("chown").arg(user).arg(&path))?;
-        }
+        make_folder(&path, user)?;
         Ok(Self(path))
     }
+}
+
+/// A folder that this user may write into.
+pub(crate) fn make_folder(path: &Path, user: Option<&str>) -> Result<(), String> {
+    fs::create_dir_all(path).map_err(|e| format!("cannot make {}: {e}", path.display()))?;
+    user.map_or(Ok(()), |user| run(Command::new("chown").arg(user).arg(path)).map(drop))
 }
 
 impl Drop for Folder {
@@ -129,6 +131,17 @@ pub(crate) fn find(program: &str, folders: &[PathBuf]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let all = folders.iter().cloned().chain(std::env::split_paths(&path));
     all.map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// Waits until it is so.
+pub(crate) fn wait(what: &str, mut is_so: impl FnMut() -> bool) -> Result<(), String> {
+    for _ in 0..600 {
+        if is_so() {
+            return Ok(());
+        }
+        sleep(Duration::from_millis(50));
+    }
+    Err(format!("it never came to pass: {what}"))
 }
 
 /// A running server.

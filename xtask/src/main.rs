@@ -18,7 +18,7 @@ The developer's verbs.
 Usage: cargo xtask <VERB>
 
   test [-- ARGS]       build the binary and run every test, doc tests too; ARGS go to `cargo test`
-  services             start the databases that the tests use, and keep them until Enter is pressed
+  services             start the databases and Redis for the tests, and keep them until Enter is pressed
   lint                 rustfmt, clippy, and cargo-deny where it is installed
   fuzz [--seconds N]   run every fuzz target for N seconds each (60 unless told); needs cargo-fuzz
   help                 this text

@@ -1,6 +1,6 @@
 //! Everything that can be asked.
 
-use crate::{CustomerId, HoldId, Lines, Money, OrderId, PaymentFact, Ref, Sku, Total, Ttl};
+use crate::{CustomerId, Hold, HoldId, Lines, Money, OrderId, PaymentFact, Ref, Sku, Time, Total, Ttl};
 
 /// One request to the inventory. TTLs are intervals; fresh ids come with the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +75,30 @@ pub enum Command {
         /// At most so many holds.
         limit: u32,
     },
+    /// Write down what another store has decided. An engine's word, never a client's.
+    Record(Box<Record>),
+}
+
+/// See [`Command::Record`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// When it was decided.
+    pub at: Time,
+    /// What.
+    pub what: Recorded,
+    /// Records of the same order may come in another order than they happened in.
+    pub is_loose: bool,
+}
+
+/// What a store that decides by the same rules has decided on its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recorded {
+    /// A hold was made.
+    Held(Box<Hold>),
+    /// A hold had lapsed and was expired.
+    Expired(HoldId),
+    /// A payment may wait for this hold: settle it, as in the step that makes a hold.
+    Waiting(HoldId),
 }
 
 /// See [`Command::SetStock`].

@@ -19,7 +19,7 @@ mod stock;
 mod text;
 mod time;
 
-pub use command::{Command, HoldRequest, SetStock};
+pub use command::{Command, HoldRequest, Record, Recorded, SetStock};
 pub use entry::{Counters, Entry, EntryKind, LINE_ADDED, fold};
 pub use hold::{Hold, HoldStatus, Line, Lines, LinesError, MAX_LINES};
 pub use id::HoldId;

@@ -29,6 +29,8 @@ pub enum Outcome {
     Order(Order),
     /// What a payment did.
     Settled(Settlement),
+    /// It was written down.
+    Recorded,
     /// What a janitor's pass did.
     Swept {
         /// Holds expired.

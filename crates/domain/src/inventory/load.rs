@@ -4,7 +4,7 @@ use super::shelf::Rest;
 use super::{Inventory, Mark, Tracked};
 use crate::{
     Command, CustomerId, Hold, HoldId, HoldStatus, Job, JobKind, Lines, OrderFile, OrderId, OrderRef, Payment,
-    PaymentFact, PaymentKey, Ref, Sku, Stock, Time,
+    PaymentFact, PaymentKey, Record, Recorded, Ref, Sku, Stock, Time,
 };
 
 /// Something that an engine can look up.
@@ -89,6 +89,21 @@ impl Inventory {
                     self.want_order_ref(self.payments.get(key).and_then(|p| p.value.order.as_ref()), now, out);
                 }
             }
+            Command::Record(record) => self.want_record(record, now, out),
+        }
+    }
+
+    fn want_record(&self, record: &Record, now: Time, out: &mut Vec<Key>) {
+        match &record.what {
+            Recorded::Held(hold) => {
+                hold.lines.iter().for_each(|l| self.want_stock(&l.sku, out));
+                if record.is_loose {
+                    self.want_unless(self.find_hold(hold.id).is_some(), Key::Hold(hold.id), out);
+                    self.want_order(&hold.order_id, out);
+                }
+            }
+            Recorded::Expired(id) => self.want_hold(*id, out),
+            Recorded::Waiting(id) => self.want_order_ref(Some(&OrderRef::Hold(*id)), now, out),
         }
     }
 

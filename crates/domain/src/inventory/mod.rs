@@ -12,6 +12,7 @@ mod confirm;
 mod holds;
 mod load;
 mod payments;
+mod record;
 mod shelf;
 mod stocks;
 
@@ -198,6 +199,7 @@ impl Inventory {
             Command::Return { order, lines, key } => self.take_return(order, lines, key.as_ref(), now),
             Command::Settle(fact) => Ok(Outcome::Settled(self.settle(fact, now))),
             Command::Sweep { limit } => Ok(self.sweep(*limit, now)),
+            Command::Record(record) => self.record_decided(record, now),
         }
     }
 

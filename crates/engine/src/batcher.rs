@@ -23,8 +23,8 @@ pub struct LanesConfig {
     pub depth: usize,
     /// The most commands in one batch.
     pub max_batch: usize,
-    /// Batches under way at once, on an engine that is not [blocking](Engine::is_blocking). With more than one,
-    /// commands may be applied in another order than the one in which they were enqueued.
+    /// Batches of a lane under way at once, on an engine that is not [blocking](Engine::is_blocking). With more than
+    /// one, commands may be applied in another order than the one in which they were enqueued.
     pub workers: usize,
 }
 
@@ -41,8 +41,12 @@ struct Request {
 
 /// A handle on the lanes. Cloning is cheap; the loops end when the last handle is gone.
 #[derive(Clone)]
-pub struct Lanes {
-    lane: mpsc::Sender<Request>,
+pub struct Lanes(Arc<Inner>);
+
+struct Inner {
+    /// At least one; as many as the engine wants.
+    lanes: Vec<mpsc::Sender<Request>>,
+    engine: Arc<dyn Engine>,
     depth: usize,
 }
 
@@ -52,19 +56,33 @@ impl Lanes {
     /// # Errors
     /// When the operating system gives no thread.
     pub fn start(engine: Arc<dyn Engine>, config: &LanesConfig) -> std::io::Result<Self> {
-        let (lane, requests) = mpsc::channel(config.depth);
-        if engine.is_blocking() {
-            // Two threads: one decides, one waits for the disk and answers.
-            let (started, pending) = mpsc::channel(IN_FLIGHT);
-            spawn("lane", run(engine, Arc::new(Mutex::new(requests)), config.max_batch, Some(started)))?;
-            spawn("answers", answer_pending(pending))?;
-        } else {
-            let requests = Arc::new(Mutex::new(requests));
-            for _ in 0..config.workers.max(1) {
-                tokio::spawn(run(engine.clone(), requests.clone(), config.max_batch, None));
+        let mut lanes = Vec::new();
+        for _ in 0..engine.lanes().max(1) {
+            let (lane, requests) = mpsc::channel(config.depth);
+            lanes.push(lane);
+            if engine.is_blocking() {
+                // Two threads: one decides, one waits for the disk and answers.
+                let (started, pending) = mpsc::channel(IN_FLIGHT);
+                let requests = Arc::new(Mutex::new(requests));
+                spawn("lane", run(engine.clone(), requests, config.max_batch, Some(started)))?;
+                spawn("answers", answer_pending(pending))?;
+            } else {
+                let requests = Arc::new(Mutex::new(requests));
+                for _ in 0..config.workers.max(1) {
+                    tokio::spawn(run(engine.clone(), requests.clone(), config.max_batch, None));
+                }
             }
         }
-        Ok(Self { lane, depth: config.depth })
+        Ok(Self(Arc::new(Inner { lanes, engine, depth: config.depth })))
+    }
+
+    /// Where a command waits.
+    fn lane(&self, command: &Command) -> &mpsc::Sender<Request> {
+        let Inner { lanes, engine, .. } = &*self.0;
+        match lanes.as_slice() {
+            [one] => one,
+            several => &several[engine.lane_of(command).min(several.len() - 1)],
+        }
     }
 
     /// Puts a command into the lane and waits for its durable answer.
@@ -73,7 +91,7 @@ impl Lanes {
     /// See [`EngineError`]. If the returned future is dropped, the command may still be applied, whole.
     pub async fn submit(&self, command: Command) -> Result<Answer, EngineError> {
         let (answer, answered) = oneshot::channel();
-        self.lane.try_send(Request { command, answer }).map_err(|e| match e {
+        self.lane(&command).try_send(Request { command, answer }).map_err(|e| match e {
             mpsc::error::TrySendError::Full(_) => EngineError::Overloaded,
             mpsc::error::TrySendError::Closed(_) => EngineError::Unavailable("the lane is closed".into()),
         })?;
@@ -81,7 +99,7 @@ impl Lanes {
     }
 
     /// Waits for a place in the lane; what it returns waits for the durable answer. For callers with much to say that
-    /// must go in order: commands enter the lane in the order in which they are enqueued.
+    /// must go in order: commands enter their lane in the order in which they are enqueued.
     ///
     /// # Errors
     /// When the lane is closed.
@@ -90,19 +108,19 @@ impl Lanes {
         command: Command,
     ) -> Result<impl Future<Output = Result<Answer, EngineError>> + Send + use<>, EngineError> {
         let (answer, answered) = oneshot::channel();
-        let sent = self.lane.send(Request { command, answer }).await;
+        let sent = self.lane(&command).send(Request { command, answer }).await;
         sent.map_err(|_| EngineError::Unavailable("the lane is closed".into()))?;
         Ok(wait(answered))
     }
 
-    /// Whether the loop behind the lane has ended: nothing will be answered any more.
+    /// Whether the loop behind a lane has ended: what waits there will not be answered any more.
     pub fn is_closed(&self) -> bool {
-        self.lane.is_closed()
+        self.0.lanes.iter().any(mpsc::Sender::is_closed)
     }
 
-    /// Requests that wait in the lane now.
+    /// Requests that wait in the lanes now.
     pub fn waiting(&self) -> usize {
-        self.depth - self.lane.capacity()
+        self.0.lanes.iter().map(|lane| self.0.depth - lane.capacity()).sum()
     }
 }
 

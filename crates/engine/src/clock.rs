@@ -27,6 +27,15 @@ pub fn random_seed() -> u64 {
     getrandom::u64().unwrap_or_else(|_| wall().millis().unsigned_abs().wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
+/// 160 random bits as text: a name that nobody else has.
+pub fn random_token() -> String {
+    let mut bits = [0; 20];
+    if getrandom::fill(&mut bits).is_err() {
+        bits.chunks_mut(8).for_each(|part| part.copy_from_slice(&random_seed().to_le_bytes()[..part.len()]));
+    }
+    bits.iter().fold(String::with_capacity(40), |text, byte| text + &format!("{byte:02x}"))
+}
+
 /// The engine's clock. Never goes back.
 #[derive(Debug)]
 pub struct Clock {

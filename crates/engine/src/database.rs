@@ -1,6 +1,8 @@
 //! Which engine a database's URL names.
 
+use crate::doctor::{self, Finding, Level};
 use crate::moving::{MoveError, OnProgress, Report, Source};
+use crate::sql::{Ledger, judge};
 use crate::{Engine, OpenError, SqlConfig, mysql, postgres};
 use std::sync::Arc;
 
@@ -73,6 +75,41 @@ impl Database {
         match self {
             Self::Postgres => postgres::open(config).await,
             Self::Mysql => mysql::open(config).await,
+        }
+    }
+
+    /// Opens it as the ledger of an engine that keeps its holds elsewhere.
+    pub(crate) async fn open_ledger(self, config: &SqlConfig) -> Result<Arc<dyn Ledger>, OpenError> {
+        match self {
+            Self::Postgres => postgres::open_ledger(config).await,
+            Self::Mysql => mysql::open_ledger(config).await,
+        }
+    }
+
+    /// Looks at it as an engine: reachable, tables, constraints, connections, clock, drift.
+    pub async fn doctor(self, config: &SqlConfig) -> Vec<Finding> {
+        let mut findings = self.look(config).await;
+        if findings.iter().all(|finding| finding.level < Level::Problem) {
+            // With tables of this version, opening it changes nothing.
+            let audited = async { self.open(config).await?.audit().await.map_err(|e| OpenError(e.to_string())) };
+            findings.push(doctor::drift(audited.await.map_err(|e| e.to_string())));
+        }
+        findings
+    }
+
+    /// All of that but the drift, as of an engine or of a ledger.
+    pub(crate) async fn look(self, config: &SqlConfig) -> Vec<Finding> {
+        let facts = match self {
+            Self::Postgres => postgres::look(config).await,
+            Self::Mysql => mysql::look(config).await,
+        };
+        match facts {
+            Ok(facts) => judge(&facts, config),
+            Err(why) => vec![Finding::problem(
+                "database reachable",
+                why.to_string(),
+                "is the database up, and are its host, port, user and password right?",
+            )],
         }
     }
 

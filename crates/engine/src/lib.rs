@@ -5,15 +5,19 @@
 //! become durable in one atomic step. [`Lanes`] gathers single requests into batches without ever waiting on purpose.
 
 pub mod clock;
+pub mod doctor;
 pub mod embedded;
+pub mod lease;
 pub mod moving;
 pub mod mysql;
 pub mod postgres;
+pub mod redis;
 
 mod audit;
 mod batcher;
 mod database;
 mod error;
+mod partition;
 mod records;
 mod seam;
 mod sql;
@@ -23,6 +27,7 @@ pub use batcher::{Lanes, LanesConfig};
 pub use database::Database;
 pub use error::EngineError;
 pub use holdfast_domain as domain;
+pub use redis::{Durability, RedisConfig};
 pub use seam::{
     Answer, Applied, AuditReport, Drift, Engine, Health, HoldFilter, LedgerFilter, Now, NumberedEntry, OrderView, Page,
 };

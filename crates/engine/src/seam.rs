@@ -111,7 +111,7 @@ pub struct AuditReport {
 /// Whether the engine can serve, and what a metric wants to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
-    /// `None` when it can; else the reason, fit for a stranger's eyes.
+    /// `None` when it can; else the reason, fit for a stranger's eyes. Begins with `auditing` where that is all there is.
     pub problem: Option<String>,
     /// Holds that claim units, or did until they lapsed.
     pub holds: u64,
@@ -121,6 +121,12 @@ pub struct Health {
     pub clock_offset_ms: i64,
     /// Batches decided again since the start because of what another node did: deadlocks, rows changed meanwhile.
     pub retries: u64,
+    /// Partitions of the hot store that do not serve, because they are compared with the ledger.
+    pub auditing: u64,
+    /// Entries that the hot store has logged and its ledger does not have yet.
+    pub backlog: u64,
+    /// Logged facts that could not be written down and wait for a person.
+    pub parked: u64,
 }
 
 /// Where stock and holds live.
@@ -139,6 +145,24 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Whether `start` decides on the spot, blocks its thread meanwhile, and wants one of its own.
     fn is_blocking(&self) -> bool;
+
+    /// How many lanes requests wait in: where one kind of command is slow, it does not stand in another's way.
+    fn lanes(&self) -> usize {
+        1
+    }
+
+    /// The lane of a command, below [`Engine::lanes`].
+    fn lane_of(&self, _command: &Command) -> usize {
+        0
+    }
+
+    /// Finishes what goes on beside the requests, before a stop. Nothing is lost without it.
+    ///
+    /// # Errors
+    /// When it cannot be finished now.
+    async fn close(&self) -> Result<(), EngineError> {
+        Ok(())
+    }
 
     /// The counters of one SKU as of now.
     async fn stock(&self, sku: &Sku) -> Result<Option<Stock>, EngineError>;

@@ -24,6 +24,7 @@ pub(crate) use export::Export;
 
 use crate::audit::Fold;
 use crate::clock::{Clock, random_seed};
+use crate::doctor::Finding;
 use crate::{
     Answer, Applied, AuditReport, Engine, EngineError, Health, HoldFilter, LedgerFilter, Now, NumberedEntry, OrderView,
     Page,
@@ -200,6 +201,17 @@ pub fn audit_folder(dir: &Path) -> Result<AuditReport, Failure> {
     audit::run(&store::reader(dir)?, &mut Fold::default(), crate::clock::wall())
 }
 
+/// Looks at a data folder without taking its lock: also while a server has it open.
+pub fn doctor(dir: &Path) -> Vec<Finding> {
+    let shown = dir.display();
+    if !dir.join("holdfast.db").exists() {
+        let advice = "name the folder with --data-dir, or start `holdfast serve` once";
+        return vec![Finding::problem("folder", format!("there is no store in {shown}"), advice)];
+    }
+    let drift = crate::doctor::drift(audit_folder(dir).map_err(|e| e.to_string()));
+    vec![Finding::ok("folder", shown.to_string()), drift]
+}
+
 #[async_trait]
 impl Engine for Embedded {
     async fn apply(&self, batch: Vec<Command>, now: Now) -> Result<Vec<Answer>, EngineError> {
@@ -262,8 +274,18 @@ impl Engine for Embedded {
 
     async fn health(&self) -> Health {
         let (skus, holds) = self.core.board.counts();
-        let problem = self.core.problem.lock().clone();
-        Health { problem, holds, skus, clock_offset_ms: self.core.clock.offset_ms(), retries: 0 }
+        // The cause is for the log.
+        let problem = self.core.problem.lock().as_ref().map(|_| "the data folder cannot be written".to_owned());
+        Health {
+            problem,
+            holds,
+            skus,
+            clock_offset_ms: self.core.clock.offset_ms(),
+            retries: 0,
+            auditing: 0,
+            backlog: 0,
+            parked: 0,
+        }
     }
 
     fn time(&self) -> Time {

@@ -3,6 +3,9 @@
 use crate::sql::Fault;
 use mysql_async::Error;
 
+/// A key refuses a row that somebody else made.
+pub(super) const DUPLICATE: u16 = 1062;
+
 /// An error before the commit was sent: nothing was applied.
 // By value, as `map_err` hands it over.
 #[allow(clippy::needless_pass_by_value)]
@@ -13,7 +16,7 @@ pub(super) fn fault(error: Error) -> Fault {
     let why = format!("MySQL {}: {}", server.code, server.message);
     match server.code {
         // A deadlock, a row that somebody else made, a row that changed since it was read.
-        1213 | 1062 | 1020 => Fault::Again(why),
+        1213 | DUPLICATE | 1020 => Fault::Again(why),
         // CHECK in MySQL and in MariaDB, a foreign key, a value out of range, null where none may be.
         3819 | 4025 | 1451 | 1452 | 1264 | 1048 => Fault::Corrupt(why),
         _ => Fault::Unavailable(why),

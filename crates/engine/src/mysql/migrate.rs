@@ -6,10 +6,14 @@ use crate::sql::{Fault, OpenError};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
-/// Every version's statements, in order: the first makes version 1.
-const VERSIONS: [&str; 1] = [include_str!("migrations/1.sql")];
+/// Every version's statements, in order. One that has not been run is run, also where a later one was there before it.
+pub(super) const VERSIONS: &[(u32, &str)] = &[
+    (1, include_str!("migrations/1.sql")),
+    (2, include_str!("migrations/2.sql")),
+    (3, include_str!("migrations/3.sql")),
+];
 /// The tables that must not be somebody else's.
-const TABLES: &str = "'stock','units','holds','claims','orders','ledger','purchases','payments','jobs','events','receipts','totals','moves'";
+const TABLES: &str = "'stock','units','holds','claims','orders','ledger','purchases','payments','jobs','events','receipts','totals','moves','hot_partitions','hot_steps','hot_parked'";
 
 pub(super) async fn run(store: &MyStore) -> Result<(), OpenError> {
     let mut connection = store.connection().await.map_err(|fault| {
@@ -49,21 +53,19 @@ async fn migrate(db: &mut Conn) -> Result<(), OpenError> {
             made_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP) ENGINE = InnoDB";
         db.query_drop(create).await.map_err(failed)?;
     }
-    let found: Option<i64> =
-        db.query_first("SELECT COALESCE(MAX(version), 0) FROM holdfast_version").await.map_err(failed)?;
-    let found = usize::try_from(found.unwrap_or(0)).unwrap_or(0);
-    if found > VERSIONS.len() {
+    let found: Vec<u32> = db.query("SELECT version FROM holdfast_version ORDER BY version").await.map_err(failed)?;
+    let known = VERSIONS.last().map_or(0, |(version, _)| *version);
+    if let Some(found) = found.last().filter(|found| **found > known) {
         return Err(OpenError(format!(
-            "the database has schema version {found}, but this program knows version {}; run a newer holdfast",
-            VERSIONS.len()
+            "the database has schema version {found}, but this program knows version {known}; run a newer holdfast"
         )));
     }
-    for (index, statements) in VERSIONS.iter().enumerate().skip(found) {
-        tracing::info!(version = index + 1, "making the tables");
+    for (version, statements) in VERSIONS.iter().filter(|(version, _)| !found.contains(version)) {
+        tracing::info!(version, "making the tables");
         for statement in statements.split(";\n").filter(|statement| !statement.trim().is_empty()) {
             db.query_drop(statement).await.map_err(failed)?;
         }
-        db.exec_drop("INSERT INTO holdfast_version (version) VALUES (?)", (index + 1,)).await.map_err(failed)?;
+        db.exec_drop("INSERT INTO holdfast_version (version) VALUES (?)", (version,)).await.map_err(failed)?;
     }
     Ok(())
 }

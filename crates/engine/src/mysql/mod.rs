@@ -5,7 +5,9 @@
 //! statements are spread to as many places as there are values.
 
 mod connect;
+mod doctor;
 mod failure;
+mod hot;
 mod migrate;
 mod read;
 mod remove;
@@ -14,11 +16,12 @@ mod spread;
 mod tx;
 mod write;
 
+pub(crate) use doctor::look;
 pub use remove::{about, drop_database, make_database};
 
 use crate::Engine;
 use crate::moving::{MoveError, OnProgress, Report, Source};
-use crate::sql::{Fault, Mode, OpenError, SqlConfig, SqlEngine, Store};
+use crate::sql::{Fault, Ledger, Mode, OpenError, SqlConfig, SqlEngine, Store};
 use async_trait::async_trait;
 use mysql_async::Pool;
 use std::sync::Arc;
@@ -38,9 +41,21 @@ use sql;
 /// # Errors
 /// When the database cannot be reached, refuses us, or was written by a newer version; in words that name the way out.
 pub async fn open(config: &SqlConfig) -> Result<Arc<dyn Engine>, OpenError> {
+    let engine = SqlEngine::open(store_of(config).await?, config).await?;
+    engine.expect_no_hot_store().await?;
+    Ok(Arc::new(engine))
+}
+
+/// Opens it as the ledger of an engine that keeps its holds elsewhere.
+pub(crate) async fn open_ledger(config: &SqlConfig) -> Result<Arc<dyn Ledger>, OpenError> {
+    Ok(Arc::new(SqlEngine::open(store_of(config).await?, config).await?))
+}
+
+/// The store, its tables made or migrated.
+async fn store_of(config: &SqlConfig) -> Result<MyStore, OpenError> {
     let store = MyStore { pool: connect::pool(config)?, wait: config.wait, timeout: config.timeout };
     migrate::run(&store).await?;
-    Ok(Arc::new(SqlEngine::open(store, config).await?))
+    Ok(store)
 }
 
 /// Takes a whole store into this database, and makes or migrates its tables.

@@ -6,7 +6,7 @@ use crate::sql::{OpenError, SqlConfig};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 
-async fn connection(config: &SqlConfig) -> Result<Conn, OpenError> {
+pub(super) async fn connection(config: &SqlConfig) -> Result<Conn, OpenError> {
     let pool = connect::pool(config)?;
     let connected = tokio::time::timeout(config.wait, pool.get_conn()).await;
     let connected = connected.map_err(|_| OpenError("no connection to MySQL in time".into()))?;

@@ -88,6 +88,20 @@ impl MyTx {
         .await
     }
 
+    /// Inserts a row; `false` if a key refuses it. That undoes the statement only, so the transaction goes on.
+    pub(super) async fn inserts(&mut self, sql: &str, values: Vec<Value>) -> Result<bool, Fault> {
+        let timeout = self.timeout;
+        let connection = self.connection()?;
+        Self::limited(timeout, async {
+            match connection.exec_drop(sql, values).await {
+                Ok(()) => Ok(true),
+                Err(mysql_async::Error::Server(refused)) if refused.code == failure::DUPLICATE => Ok(false),
+                Err(error) => Err(error),
+            }
+        })
+        .await
+    }
+
     /// The number that the last statement made.
     pub(super) fn made(&mut self) -> Result<i64, Fault> {
         let made = self.connection()?.last_insert_id().unwrap_or(0);
@@ -117,7 +131,7 @@ impl MyTx {
         Ok(found)
     }
 
-    async fn one<T>(
+    pub(super) async fn one<T>(
         &mut self,
         sql: &str,
         binds: Vec<Bind>,
@@ -149,7 +163,7 @@ fn ids(ids: &[HoldId]) -> Bind {
     Bind::List(id_values(ids))
 }
 
-fn size(limit: usize) -> Bind {
+pub(super) fn size(limit: usize) -> Bind {
     one(limit as u64)
 }
 

@@ -68,16 +68,19 @@ fn faster(touched: u64, expected: usize) -> Result<(), Fault> {
 
 async fn stocks(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
     for (sku, revision) in &writes.removed_stocks {
-        let binds = vec![one(sku.as_str()), one(*revision), one(writes.is_naive)];
+        let fence = writes.fence(sku);
+        let binds = vec![one(sku.as_str()), one(*revision), one(writes.is_naive), one(fence), one(fence)];
         touch(tx, sql!("delete_stock"), binds, 1).await?;
     }
     let counters = |s: &Stock| {
         let limit = signed(s.limit_per_customer);
-        row![s.sku.as_str(), s.available as i64, s.held as i64, s.sold as i64, limit, s.version as i64]
+        let fence = writes.fence(&s.sku);
+        row![s.sku.as_str(), s.available as i64, s.held as i64, s.sold as i64, limit, s.version as i64, fence]
     };
     // One statement a SKU: a statement for many would join a table that it makes for the purpose, on disk.
     for changed in &writes.stocks {
         let stock = changed.stock;
+        let fence = writes.fence(&stock.sku);
         let binds = vec![
             one(stock.available as i64),
             one(stock.held as i64),
@@ -85,9 +88,12 @@ async fn stocks(tx: &mut MyTx, writes: &Writes<'_>) -> Result<(), Fault> {
             one(signed(stock.limit_per_customer)),
             one(stock.version as i64),
             one(changed.carved as i64),
+            one(fence),
             one(stock.sku.as_str()),
             one(changed.revision),
             one(writes.is_naive),
+            one(fence),
+            one(fence),
         ];
         touch(tx, sql!("update_stock"), binds, 1).await?;
     }

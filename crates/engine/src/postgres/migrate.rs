@@ -4,8 +4,12 @@ use super::failure;
 use crate::sql::{Fault, OpenError};
 use deadpool_postgres::Pool;
 
-/// Every version's statements, in order: the first makes version 1.
-const VERSIONS: [&str; 1] = [include_str!("migrations/1.sql")];
+/// Every version's statements, in order. One that has not been run is run, also where a later one was there before it.
+pub(super) const VERSIONS: &[(i32, &str)] = &[
+    (1, include_str!("migrations/1.sql")),
+    (2, include_str!("migrations/2.sql")),
+    (3, include_str!("migrations/3.sql")),
+];
 /// Two nodes that start together do this one after the other.
 const LOCK: i64 = 0x686f_6c64_6661_7374;
 
@@ -29,19 +33,20 @@ async fn migrate(client: &deadpool_postgres::Client, schema: &str) -> Result<(),
     client.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await.map_err(failed)?;
     let is_there = "SELECT to_regclass($1 || '.schema_version') IS NOT NULL";
     let is_there: bool = client.query_one(is_there, &[&schema]).await.map_err(failed)?.get(0);
-    let found: i32 = if is_there {
-        let version = "SELECT coalesce(max(version), 0) FROM schema_version";
-        client.query_one(version, &[]).await.map_err(failed)?.get(0)
+    let found: Vec<i32> = if is_there {
+        let versions =
+            client.query("SELECT version FROM schema_version ORDER BY version", &[]).await.map_err(failed)?;
+        versions.iter().map(|row| row.get(0)).collect()
     } else {
-        0
+        Vec::new()
     };
-    let known = i32::try_from(VERSIONS.len()).unwrap_or(i32::MAX);
-    if found > known {
+    let known = VERSIONS.last().map_or(0, |(version, _)| *version);
+    if let Some(found) = found.last().filter(|found| **found > known) {
         return Err(OpenError(format!(
             "the database has schema version {found}, but this program knows version {known}; run a newer holdfast"
         )));
     }
-    if found == 0 {
+    if found.is_empty() {
         let create = format!(
             "CREATE SCHEMA IF NOT EXISTS \"{schema}\";
              CREATE TABLE IF NOT EXISTS schema_version (version integer PRIMARY KEY, made_at timestamptz NOT NULL DEFAULT now())"
@@ -53,10 +58,10 @@ async fn migrate(client: &deadpool_postgres::Client, schema: &str) -> Result<(),
             other => other.into(),
         })?;
     }
-    for version in found + 1..=known {
+    for (version, statements) in VERSIONS.iter().filter(|(version, _)| !found.contains(version)) {
         tracing::info!(version, schema, "making the tables");
-        client.batch_execute(VERSIONS[version as usize - 1]).await.map_err(failed)?;
-        client.execute("INSERT INTO schema_version (version) VALUES ($1)", &[&version]).await.map_err(failed)?;
+        client.batch_execute(statements).await.map_err(failed)?;
+        client.execute("INSERT INTO schema_version (version) VALUES ($1)", &[version]).await.map_err(failed)?;
     }
     client.batch_execute("COMMIT").await.map_err(failed)
 }

@@ -4,7 +4,9 @@
 //! decide, and what changed is written with a handful of array statements.
 
 mod connect;
+mod doctor;
 mod failure;
+mod hot;
 mod migrate;
 mod pipeline;
 mod read;
@@ -13,11 +15,12 @@ mod rows;
 mod tx;
 mod write;
 
+pub(crate) use doctor::look;
 pub use remove::{about, drop_schema};
 
 use crate::Engine;
 use crate::moving::{MoveError, OnProgress, Report, Source};
-use crate::sql::{Fault, Mode, OpenError, SqlConfig, SqlEngine, Store};
+use crate::sql::{Fault, Ledger, Mode, OpenError, SqlConfig, SqlEngine, Store};
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use std::sync::Arc;
@@ -37,10 +40,22 @@ use sql;
 /// # Errors
 /// When the database cannot be reached, refuses us, or was written by a newer version; in words that name the way out.
 pub async fn open(config: &SqlConfig) -> Result<Arc<dyn Engine>, OpenError> {
+    let engine = SqlEngine::open(store_of(config).await?, config).await?;
+    engine.expect_no_hot_store().await?;
+    Ok(Arc::new(engine))
+}
+
+/// Opens it as the ledger of an engine that keeps its holds elsewhere.
+pub(crate) async fn open_ledger(config: &SqlConfig) -> Result<Arc<dyn Ledger>, OpenError> {
+    Ok(Arc::new(SqlEngine::open(store_of(config).await?, config).await?))
+}
+
+/// The store, its tables made or migrated.
+async fn store_of(config: &SqlConfig) -> Result<PgStore, OpenError> {
     let pool = connect::pool(config)?;
     migrate::run(&pool, &config.schema).await?;
     let store = PgStore { pool, timeout: config.timeout };
-    Ok(Arc::new(SqlEngine::open(store, config).await?))
+    Ok(store)
 }
 
 /// Takes a whole store into this database, and makes or migrates its tables.

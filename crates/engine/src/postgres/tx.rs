@@ -77,11 +77,16 @@ impl PgTx {
         .await
     }
 
-    async fn all<T>(&self, sql: &str, params: Params<'_>, read: fn(&Row) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
+    pub(super) async fn all<T>(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        read: fn(&Row) -> Result<T, Fault>,
+    ) -> Result<Vec<T>, Fault> {
         self.rows(sql, params).await?.iter().map(read).collect()
     }
 
-    async fn one<T>(
+    pub(super) async fn one<T>(
         &self,
         sql: &str,
         params: Params<'_>,
@@ -91,7 +96,7 @@ impl PgTx {
     }
 }
 
-fn size(limit: usize) -> i64 {
+pub(super) fn size(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 

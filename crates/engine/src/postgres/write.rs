@@ -98,6 +98,7 @@ fn stocks<'a>(writes: &'a Writes<'a>, planned: &mut Vec<Write<'a>>) {
             column(stocks, |s| s.sold as i64),
             column(stocks, |s| signed(s.limit_per_customer)),
             column(stocks, |s| s.version as i64),
+            column(stocks, |s| writes.fence(&s.sku)),
         ]
     };
     if !writes.removed_stocks.is_empty() {
@@ -107,6 +108,7 @@ fn stocks<'a>(writes: &'a Writes<'a>, planned: &mut Vec<Write<'a>>) {
             columns: vec![
                 column(removed, |(sku, _)| sku.as_str()),
                 column(removed, |(_, revision)| *revision),
+                column(removed, |(sku, _)| writes.fence(sku)),
                 Box::new(writes.is_naive),
             ],
             touches: Some(removed.len()),
@@ -125,6 +127,7 @@ fn stocks<'a>(writes: &'a Writes<'a>, planned: &mut Vec<Write<'a>>) {
                 column(stocks, |s| s.stock.version as i64),
                 column(stocks, |s| s.carved as i64),
                 column(stocks, |s| s.revision),
+                column(stocks, |s| writes.fence(&s.stock.sku)),
                 Box::new(writes.is_naive),
             ],
             touches: Some(stocks.len()),

@@ -3,6 +3,7 @@
 use super::clock::SharedClock;
 use super::config::Strategy;
 use super::fault::Fault;
+use super::leased::{Desk, Taken};
 use super::load::load;
 use super::part::Part;
 use super::store::{Mode, Store, Told, Tx};
@@ -11,6 +12,7 @@ use crate::clock::{HoldIds, random_seed};
 use crate::{Answer, EngineError, Now};
 use holdfast_domain::{Command, Policy, Time};
 use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -23,6 +25,7 @@ const OPTIMISM: u32 = 6;
 pub(super) struct Batches {
     pub(super) policy: Policy,
     pub(super) strategy: Strategy,
+    desk: Option<Arc<Desk>>,
     pub(super) hash_seed: u64,
     pub(super) ids: Mutex<HoldIds>,
     last_time: AtomicI64,
@@ -31,10 +34,11 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    pub(super) fn new(policy: Policy, strategy: Strategy) -> Self {
+    pub(super) fn new(policy: Policy, strategy: Strategy, desk: Option<Arc<Desk>>) -> Self {
         Self {
             policy,
             strategy,
+            desk,
             hash_seed: random_seed(),
             ids: Mutex::new(HoldIds::after(0)),
             last_time: AtomicI64::new(0),
@@ -83,11 +87,12 @@ impl Batches {
         }
         let mode = match self.strategy {
             Strategy::Naive => Mode::SkusUnlocked,
-            Strategy::Optimistic if attempt < OPTIMISM => Mode::SkusUnlocked,
+            Strategy::Optimistic | Strategy::Redlock if attempt < OPTIMISM => Mode::SkusUnlocked,
             _ => Mode::Locking,
         };
         let mut tx = store.begin(mode).await?;
         let mut part = Part::new(self.policy.clone(), self.hash_seed);
+        part.desk = self.desk.clone().filter(|_| mode == Mode::SkusUnlocked);
         match self.decide(&mut tx, &mut part, clock, batch, now, mode).await {
             Ok((answers, true)) => tx.commit().await.map(|()| answers),
             Ok((answers, false)) => {
@@ -137,6 +142,10 @@ impl Batches {
             writes.unchanged.clear();
         }
         let changed = !part.inventory.changes().is_empty();
+        if part.lease.as_ref().is_some_and(Taken::is_lost) {
+            // The row would refuse what the next holder's fence has passed; deciding again is cheaper than to ask it.
+            return Err(Fault::Again("the lease was lost".into()));
+        }
         if changed || !writes.unchanged.is_empty() {
             tx.write(&writes).await?;
         }

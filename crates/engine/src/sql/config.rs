@@ -15,13 +15,15 @@ pub enum Strategy {
     Optimistic,
     /// Claim units that stand in rows of their own, passing over those that others are claiming.
     SkipLocked,
+    /// Take leases on the SKUs from Redis servers, then do as optimists do: leases alone would keep nothing right.
+    Redlock,
     /// Read, decide and write, and hope. Oversells as soon as two do it at once: for measuring only.
     Naive,
 }
 
 impl Strategy {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::RowLock, Self::Optimistic, Self::SkipLocked, Self::Naive];
+    pub const ALL: [Self; 5] = [Self::RowLock, Self::Optimistic, Self::SkipLocked, Self::Redlock, Self::Naive];
 
     /// The glossary's word.
     pub const fn as_str(self) -> &'static str {
@@ -29,6 +31,7 @@ impl Strategy {
             Self::RowLock => "row_lock",
             Self::Optimistic => "optimistic",
             Self::SkipLocked => "skip_locked",
+            Self::Redlock => "redlock",
             Self::Naive => "naive",
         }
     }
@@ -54,6 +57,8 @@ pub struct SqlConfig {
     pub schema: String,
     /// How units are claimed.
     pub strategy: Strategy,
+    /// The Redis servers that give leases for [`Strategy::Redlock`]: `redis://:password@host:port` each.
+    pub lock_nodes: Vec<String>,
     /// What the shop decided.
     pub policy: Policy,
     /// The most connections.
@@ -73,6 +78,7 @@ impl SqlConfig {
             url: url.into(),
             schema: "holdfast".into(),
             strategy: Strategy::default(),
+            lock_nodes: Vec::new(),
             policy: Policy::default(),
             pool: 8,
             wait: Duration::from_secs(2),
@@ -82,7 +88,7 @@ impl SqlConfig {
     }
 }
 
-/// Without the URL: it carries a password.
+/// Without the URLs: they carry passwords.
 impl fmt::Debug for SqlConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SqlConfig")

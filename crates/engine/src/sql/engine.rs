@@ -3,7 +3,9 @@
 use super::batch::Batches;
 use super::clock::SharedClock;
 use super::config::SqlConfig;
-use super::fault::Fault;
+use super::fault::{Fault, OpenError};
+use super::hot_store::HotTx;
+use super::leased::Desk;
 use super::lists;
 use super::store::{Mode, Store, Told, Tx};
 use crate::audit::{Fold, STEP, compare};
@@ -11,7 +13,7 @@ use crate::{
     Answer, AuditReport, Engine, EngineError, Health, HoldFilter, LedgerFilter, Now, NumberedEntry, OrderView, Page,
 };
 use async_trait::async_trait;
-use holdfast_domain::{Command, Hold, HoldId, Job, OrderId, Payment, Sku, Stock, Time};
+use holdfast_domain::{Command, Hold, HoldId, Job, OrderId, Payment, Policy, Sku, Stock, Time};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -52,16 +54,42 @@ struct Core<S> {
 
 impl<S: Store> SqlEngine<S> {
     /// An engine over a store whose tables are in place.
-    pub(crate) async fn open(store: S, config: &SqlConfig) -> Result<Self, Fault> {
+    pub(crate) async fn open(store: S, config: &SqlConfig) -> Result<Self, OpenError> {
+        let desk = Desk::open(config)?;
         let told = read!(store, tx => tx.told().await)?.whole()?;
         let core = Core {
             store,
-            batches: Batches::new(config.policy.clone(), config.strategy),
+            batches: Batches::new(config.policy.clone(), config.strategy, desk),
             clock: SharedClock::new(told),
             fold: Mutex::default(),
             problem: Mutex::default(),
         };
         Ok(Self { core: Arc::new(core) })
+    }
+
+    /// Refuses to serve from a database that another store's nodes write to behind our back.
+    pub(crate) async fn expect_no_hot_store(&self) -> Result<(), OpenError> {
+        let (_, rows) = read!(self.core.store, tx => tx.hot_rows(&[0], false).await)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        Err(OpenError(
+            "this database is the ledger of an engine on Redis; serve with --engine redis://… and --ledger as before. To go on \
+             without Redis: stop every node, let one that serves Redis drain to the end, then empty the table hot_partitions"
+                .into(),
+        ))
+    }
+
+    pub(super) fn store(&self) -> &S {
+        &self.core.store
+    }
+
+    pub(super) fn policy(&self) -> &Policy {
+        &self.core.batches.policy
+    }
+
+    pub(super) fn hash_seed(&self) -> u64 {
+        self.core.batches.hash_seed
     }
 
     fn told<T>(&self, result: Result<T, Fault>) -> Result<T, EngineError> {
@@ -193,7 +221,16 @@ impl<S: Store> Engine for SqlEngine<S> {
         let problem = told.as_ref().err().map(|_| "the database cannot be reached".to_owned());
         let (holds, skus) = told.map_or((0, 0), |told| (told.holds, told.skus));
         let retries = self.core.batches.retries.load(Ordering::Relaxed);
-        Health { problem, holds, skus, clock_offset_ms: self.core.clock.offset_ms(), retries }
+        Health {
+            problem,
+            holds,
+            skus,
+            clock_offset_ms: self.core.clock.offset_ms(),
+            retries,
+            auditing: 0,
+            backlog: 0,
+            parked: 0,
+        }
     }
 
     fn time(&self) -> Time {

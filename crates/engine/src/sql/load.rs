@@ -8,7 +8,7 @@ use super::fault::Fault;
 use super::part::Part;
 use super::store::{Asked, Found, Kept, Told, Tx};
 use hashbrown::{HashMap, HashSet};
-use holdfast_domain::{Command, Hold, HoldStatus, Key, OrderFile, OrderId, OrderRef, Sku, Time};
+use holdfast_domain::{Command, Hold, HoldStatus, Key, OrderFile, OrderId, OrderRef, PaymentKey, Sku, Time};
 
 /// Lapsed holds on one SKU that are looked up at once, at the least.
 const LAPSED: usize = 200;
@@ -45,6 +45,9 @@ pub(super) async fn load<T: Tx>(
                 asked.stocks.extend(tx.peek(&holds, &orders).await?);
                 asked.stocks.sort();
                 asked.stocks.dedup();
+            }
+            if let Some(desk) = part.desk.take() {
+                part.lease = desk.take(&asked.stocks).await;
             }
         }
         let (told, found) = tx.look_up(&asked).await?;
@@ -107,6 +110,7 @@ fn sort(wanted: Vec<Key>) -> (Asked, Vec<Key>, Later) {
 async fn put<T: Tx>(tx: &mut T, part: &mut Part, found: Found, asked: &Asked) -> Result<(), Fault> {
     put_stocks(tx, part, found.stocks).await?;
     put_holds(tx, part, found.holds).await?;
+    found.payments.iter().for_each(|payment| part.note_payment(payment));
     let inventory = &mut part.inventory;
     let mut files: HashMap<OrderId, OrderFile> =
         asked.orders.iter().map(|id| (id.clone(), OrderFile::default())).collect();
@@ -166,7 +170,16 @@ async fn put_holds<T: Tx>(tx: &mut T, part: &mut Part, holds: Vec<Hold>) -> Resu
     Ok(())
 }
 
-async fn put_later<T: Tx>(tx: &mut T, part: &mut Part, later: Later, now: Time) -> Result<(), Fault> {
+async fn put_later<T: Tx>(tx: &mut T, part: &mut Part, mut later: Later, now: Time) -> Result<(), Fault> {
+    if let Some(follows) = &part.follows {
+        // The other store has expired what the answers depend on.
+        later.rest.drain(..).chain(later.lapsed.drain(..)).for_each(|sku| part.inventory.put_rest(&sku, 0, now));
+        later.due = None;
+        if std::mem::take(&mut later.is_stale) {
+            let payments = follows.stale.clone();
+            put_stale(tx, part, payments).await?;
+        }
+    }
     for sku in later.rest {
         let units = tx.lapsed_units(&sku, now, &part.lapsed(Some(&sku), now)).await?;
         part.inventory.put_rest(&sku, units, now);
@@ -187,13 +200,19 @@ async fn put_later<T: Tx>(tx: &mut T, part: &mut Part, later: Later, now: Time) 
     if later.is_stale {
         let long_ago = Time::from_millis(now.millis() - i64::from(part.inventory.policy().unmatched_grace) * 1000);
         let payments = tx.stale(long_ago).await?;
-        let (_, found) = tx.look_up(&Asked { payments, ..Asked::default() }).await?;
-        let with_jobs = |payment: holdfast_domain::Payment| {
-            let jobs = found.jobs.iter().filter(|job| job.payment == payment.key).cloned().collect();
-            (payment, jobs)
-        };
-        part.inventory.put_stale(found.payments.into_iter().map(with_jobs).collect());
+        put_stale(tx, part, payments).await?;
     }
+    Ok(())
+}
+
+async fn put_stale<T: Tx>(tx: &mut T, part: &mut Part, payments: Vec<PaymentKey>) -> Result<(), Fault> {
+    let (_, found) = tx.look_up(&Asked { payments, ..Asked::default() }).await?;
+    found.payments.iter().for_each(|payment| part.note_payment(payment));
+    let with_jobs = |payment: holdfast_domain::Payment| {
+        let jobs = found.jobs.iter().filter(|job| job.payment == payment.key).cloned().collect();
+        (payment, jobs)
+    };
+    part.inventory.put_stale(found.payments.into_iter().map(with_jobs).collect());
     Ok(())
 }
 

@@ -1,8 +1,12 @@
 //! What one transaction knows: the part of the inventory that was handed in, and how the rows were before.
 
+use crate::sql::leased::{Desk, Taken};
 use crate::sql::store::{Kept, Loose};
-use hashbrown::HashMap;
-use holdfast_domain::{Hold, HoldId, HoldStatus, Inventory, Policy, Sku, Time};
+use hashbrown::{HashMap, HashSet};
+use holdfast_domain::{
+    Hold, HoldId, HoldStatus, Inventory, Payment, PaymentKey, PaymentStatus, Policy, Sku, Stock, Time,
+};
+use std::sync::Arc;
 
 pub(super) struct Part {
     pub(super) inventory: Inventory,
@@ -14,6 +18,23 @@ pub(super) struct Part {
     pub(super) loose: HashMap<Sku, Loose>,
     /// Each hold as it was read.
     pub(super) before: HashMap<HoldId, Hold>,
+    /// Where to take a lease before SKUs are read.
+    pub(super) desk: Option<Arc<Desk>>,
+    /// The lease on the SKUs that were known to be touched before anything was read; given back with this.
+    pub(super) lease: Option<Taken>,
+    /// Only where another store decides what lapses.
+    pub(super) follows: Option<Follows>,
+}
+
+/// What differs when holds are decided, and expired, by another store: nothing is looked up because it may have lapsed.
+#[derive(Default)]
+pub(super) struct Follows {
+    /// The SKUs as they were read.
+    pub(super) stocks: HashMap<Sku, Stock>,
+    /// Payments that the sweep may look at.
+    pub(super) stale: Vec<PaymentKey>,
+    /// Payments that waited for a hold when they were read.
+    pub(super) waiting: HashSet<PaymentKey>,
 }
 
 impl Part {
@@ -24,6 +45,9 @@ impl Part {
             revisions: HashMap::new(),
             loose: HashMap::new(),
             before: HashMap::new(),
+            desk: None,
+            lease: None,
+            follows: None,
         }
     }
 
@@ -38,6 +62,9 @@ impl Part {
         }
         if self.inventory.stock_change(&kept.stock.sku).is_none() {
             self.revisions.insert(kept.stock.sku.clone(), kept.revision);
+            if let Some(follows) = &mut self.follows {
+                follows.stocks.insert(kept.stock.sku.clone(), kept.stock.clone());
+            }
             self.inventory.put_stock(kept.stock);
         }
     }
@@ -49,6 +76,15 @@ impl Part {
         }
         self.before.insert(hold.id, hold.clone());
         self.inventory.put_hold(hold);
+    }
+
+    /// Notes a payment before it is handed in.
+    pub(super) fn note_payment(&mut self, payment: &Payment) {
+        if let Some(follows) = &mut self.follows
+            && matches!(payment.status, PaymentStatus::Unmatched | PaymentStatus::NeedsAttention)
+        {
+            follows.waiting.insert(payment.key.clone());
+        }
     }
 
     /// Ids of the holds handed in that claimed units of this SKU, or of any, and had lapsed by now.

@@ -2,6 +2,7 @@
 //! order; only how a driver reads a column differs.
 
 use super::fault::Fault;
+use super::hot_store::HotRow;
 use super::store::{Kept, Loose, Moved, Told};
 use crate::NumberedEntry;
 use crate::moving::Counts;
@@ -186,6 +187,10 @@ pub(crate) fn waiting<R: Columns>(row: &R) -> Result<(OrderId, PaymentKey), Faul
     Ok((order_id(row.text(0)?)?, payment_key(row.text(1)?, row.text(2)?)?))
 }
 
+pub(crate) fn numbered_waiting<R: Columns>(row: &R) -> Result<(i64, OrderId, PaymentKey), Fault> {
+    Ok((row.number(0)?, order_id(row.text(1)?)?, payment_key(row.text(2)?, row.text(3)?)?))
+}
+
 pub(crate) fn latest<R: Columns>(row: &R) -> Result<(OrderId, HoldId), Fault> {
     Ok((order_id(row.text(0)?)?, row.id(1)?))
 }
@@ -214,4 +219,21 @@ pub(crate) fn sums<R: Columns>(row: &R) -> Result<(String, Counters), Fault> {
 
 pub(crate) fn loose<R: Columns>(row: &R) -> Result<Loose, Fault> {
     Ok(Loose { sku: a_sku(row)?, rows: row.number(1)?.unsigned_abs(), last: row.number(2)? })
+}
+
+pub(crate) fn hot<R: Columns>(row: &R) -> Result<HotRow, Fault> {
+    let part = row.number(0)?;
+    Ok(HotRow {
+        part: u32::try_from(part).map_err(|_| Fault::Corrupt(format!("there is no partition {part}")))?,
+        epoch: row.number(1)?,
+        is_auditing: row.flag(2)?,
+        since: Time::from_millis(row.number(3)?),
+        server: row.text(4)?.to_owned(),
+        drained_epoch: row.number(5)?,
+        drained_seq: row.number(6)?,
+    })
+}
+
+pub(crate) fn step<R: Columns>(row: &R) -> Result<(String, String), Fault> {
+    Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()))
 }

@@ -1,6 +1,7 @@
 //! What a database has to be able to do. Everything above it is told once for all of them.
 
 use super::fault::Fault;
+use super::hot_store::HotTx;
 use super::writes::Writes;
 use crate::NumberedEntry;
 use crate::audit::{Cut, Fold};
@@ -27,7 +28,7 @@ pub(crate) const AUDIT_PATIENCE: u32 = 60;
 /// A database that engines share.
 #[async_trait]
 pub(crate) trait Store: Send + Sync + 'static {
-    type Tx: Tx;
+    type Tx: HotTx;
 
     /// Begins a transaction on a connection of its own.
     async fn begin(&self, mode: Mode) -> Result<Self::Tx, Fault>;

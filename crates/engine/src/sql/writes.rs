@@ -2,6 +2,7 @@
 
 use super::config::Strategy;
 use super::fault::Fault;
+use super::leased::Taken;
 use super::part::Part;
 use hashbrown::HashMap;
 use holdfast_domain::{CustomerId, Entry, Hold, HoldId, HoldStatus, Job, Mark, Order, Payment, Ref, Sku, Stock, Time};
@@ -50,6 +51,8 @@ pub(crate) struct Writes<'a> {
     pub(crate) more_holds: i64,
     /// How many more SKUs are known.
     pub(crate) more_skus: i64,
+    /// The lease that some of the SKUs are written under.
+    pub(super) lease: Option<&'a Taken>,
     /// Write a SKU whatever its revision is by now.
     pub(crate) is_naive: bool,
     /// Rows of a move: the database must be in the middle of one, and in none for anything else.
@@ -86,6 +89,11 @@ impl<'a> Writes<'a> {
         !self.entries.is_empty() || self.more_holds != 0 || self.more_skus != 0
     }
 
+    /// What a SKU's row is written under: 0 where there is no lease.
+    pub(crate) fn fence(&self, sku: &Sku) -> i64 {
+        self.lease.map_or(0, |lease| lease.fence(sku))
+    }
+
     /// What the batch changed.
     pub(super) fn of(part: &'a Part, now: Time, strategy: Strategy) -> Result<Self, Fault> {
         let changes = part.inventory.changes();
@@ -94,6 +102,7 @@ impl<'a> Writes<'a> {
             receipts: &changes.receipts,
             entries: &changes.entries,
             now,
+            lease: part.lease.as_ref(),
             is_naive: strategy == Strategy::Naive,
             ..Self::default()
         };

@@ -1,0 +1,2 @@
+-- How many facts could not be written down.
+SELECT COUNT(*) FROM hot_parked

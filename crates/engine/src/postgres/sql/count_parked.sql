@@ -1,0 +1,2 @@
+-- How many facts could not be written down.
+SELECT count(*) FROM hot_parked

@@ -12,6 +12,7 @@ use common::invariants::{check, everything};
 use common::make::{
     Cart, START, adjust, authorized, captured, cart, lines, order_id, payment, reference, refunded, set, sku,
 };
+use common::redis::{Hot, HotStore};
 use holdfast_engine::domain::{Command, Hold, HoldStatus, Outcome, PaymentStatus, Refusal, SetStock, Settlement};
 use holdfast_engine::embedded::Embedded;
 use holdfast_engine::{Answer, Engine, EngineError, HoldFilter, Lanes, LanesConfig, Now, Strategy};
@@ -84,6 +85,16 @@ async fn nodes(kind: Kind, strategy: Strategy, nodes: usize, workers: usize) -> 
     Some(Shop::new(engines, workers, ()))
 }
 
+/// Nodes on a fresh namespace of a hot store and of its ledger.
+async fn hot_nodes(hot: Hot, ledger: Kind, nodes: usize, workers: usize) -> Option<Shop> {
+    let store = HotStore::shared(hot, ledger).await?;
+    let mut engines = Vec::new();
+    for _ in 0..nodes {
+        engines.push(store.node().await);
+    }
+    Some(Shop::new(engines, workers, ()))
+}
+
 macro_rules! tests {
     ($open:expr; $($name:ident)*) => {
         $(
@@ -149,9 +160,27 @@ mod on_disk {
 }
 
 strategies!(postgres, Kind::Postgres; row_lock = Strategy::RowLock, optimistic = Strategy::Optimistic,
-    skip_locked = Strategy::SkipLocked);
+    skip_locked = Strategy::SkipLocked, redlock = Strategy::Redlock);
 strategies!(mariadb, Kind::MariaDb; row_lock = Strategy::RowLock, optimistic = Strategy::Optimistic,
-    skip_locked = Strategy::SkipLocked);
+    skip_locked = Strategy::SkipLocked, redlock = Strategy::Redlock);
+
+macro_rules! hot_stores {
+    ($($module:ident = $hot:expr, $ledger:expr;)+) => {
+        $(mod $module {
+            #[allow(clippy::wildcard_imports)]
+            use super::*;
+
+            subject!(four_workers, hot_nodes($hot, $ledger, 1, 4).await);
+            subject!(two_nodes, hot_nodes($hot, $ledger, 2, 2).await);
+        })+
+    };
+}
+
+hot_stores! {
+    redis_on_postgres = Hot::Single, Kind::Postgres;
+    redis_on_mariadb = Hot::Single, Kind::MariaDb;
+    redis_cluster_on_postgres = Hot::Cluster, Kind::Postgres;
+}
 
 fn hold(answer: &Answer) -> Option<&Hold> {
     match answer {
@@ -477,6 +506,36 @@ async fn a_full_lane_answers_at_once_and_applies_nothing() {
     assert_eq!(all.stocks[0].held, 8);
     assert!(all.holds.iter().all(|h| h.order_id.as_str().starts_with('O')), "nothing was applied of what was refused");
     submit(lanes, cart("X0", &[("HOT", 1)]).into()).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_is_slow_in_one_lane_does_not_stand_in_the_way_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let embedded: Arc<dyn Engine> = Arc::new(Embedded::open(folder.path()).unwrap());
+    embedded.apply(vec![Command::SetStock(set("HOT", 10))], Now::Clock).await.unwrap();
+    let gated = Arc::new(Gated::with_free_holds(embedded.clone()));
+    let lanes = Lanes::start(gated.clone(), &LanesConfig { depth: 4, max_batch: 4, ..LanesConfig::default() }).unwrap();
+    let first = tokio::spawn(submit(lanes.clone(), Command::SetStock(set("COLD", 1))));
+    gated.entered().await;
+    let mut waiting = Vec::new();
+    for n in 0..4 {
+        let mut future = Box::pin(submit(lanes.clone(), Command::SetStock(set(&format!("S{n}"), 1))));
+        assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        waiting.push(future);
+    }
+    assert_eq!(lanes.waiting(), 4);
+    let refused = submit(lanes.clone(), Command::SetStock(set("S9", 1))).await;
+    assert_eq!(refused, Err(EngineError::Overloaded), "each lane has its own depth");
+    for n in 0..10 {
+        submit(lanes.clone(), cart(&format!("O{n}"), &[("HOT", 1)]).into()).await.unwrap().unwrap();
+    }
+    assert!(!first.is_finished() && !lanes.is_closed());
+    gated.open();
+    first.await.unwrap().unwrap().unwrap();
+    for future in waiting {
+        future.await.unwrap().unwrap();
+    }
+    assert_eq!((lanes.waiting(), check(&*embedded).await.stocks.len()), (0, 6));
 }
 
 async fn submit(lanes: Lanes, command: Command) -> Result<Answer, EngineError> {

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What must be refused, in SQL that every kind of database reads.
-const ATTACKS: [&str; 33] = [
+const ATTACKS: [&str; 35] = [
     "UPDATE stock SET available = -1",
     "UPDATE stock SET held = -1",
     "UPDATE stock SET sold = -1",
@@ -51,6 +51,9 @@ const ATTACKS: [&str; 33] = [
     "INSERT INTO moves (id, token, source, phase, last, is_done) VALUES (2, 1, 'x', 'x', '', false)",
     "INSERT INTO moves (id, token, source, phase, last, is_done)
      VALUES (1, 1, 'x', 'x', '', false), (1, 2, 'y', 'y', '', false)",
+    "INSERT INTO hot_partitions (part, epoch, is_auditing, since, server, drained_epoch, drained_seq)
+     VALUES (0, 1, false, 0, '', 0, 0), (0, 2, false, 0, '', 0, 0)",
+    "INSERT INTO hot_steps (token, effects, at) VALUES ('t', 'x', 1), ('t', '', 2)",
 ];
 
 /// What must be refused besides, in the words of each kind.
@@ -66,10 +69,14 @@ fn more_attacks(kind: Kind) -> &'static [&'static str] {
             "INSERT INTO jobs (n, provider, payment_id, is_capture, kind, reason, state, idempotency_key, created_at)
              OVERRIDING SYSTEM VALUE
              SELECT n, 'x', payment_id, is_capture, kind, reason, state, 'x' || idempotency_key, created_at FROM jobs",
+            "INSERT INTO hot_parked (n, part, epoch, seq, fact, why, at) OVERRIDING SYSTEM VALUE
+             VALUES (1, 0, 1, 1, 'x', 'y', 1), (1, 0, 1, 2, 'x', 'y', 1)",
         ],
         Kind::MariaDb => &[
             "INSERT INTO receipts (used_key, used_for) SELECT used_key, 'another' FROM receipts",
             "INSERT INTO holdfast_version (version) SELECT version FROM holdfast_version",
+            "INSERT INTO hot_parked (n, part, epoch, seq, fact, why, at)
+             VALUES (1, 0, 1, 1, 'x', 'y', 1), (1, 0, 1, 2, 'x', 'y', 1)",
         ],
     }
 }

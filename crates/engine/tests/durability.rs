@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::databases::{Database, Kind, until};
+use common::databases::{Database, Kind, lock_nodes, until};
 use common::dice::Dice;
 use common::killed::{kill_one, serve_until_killed};
 use common::make::{cart, set};
@@ -93,6 +93,7 @@ killed! {
     what_a_node_on_postgres_answered_by_row_lock_survives_its_kill_9: Kind::Postgres, Strategy::RowLock;
     what_a_node_on_postgres_answered_by_optimism_survives_its_kill_9: Kind::Postgres, Strategy::Optimistic;
     what_a_node_on_postgres_answered_by_skipping_survives_its_kill_9: Kind::Postgres, Strategy::SkipLocked;
+    what_a_node_on_postgres_answered_by_leases_survives_its_kill_9: Kind::Postgres, Strategy::Redlock;
     what_a_node_on_mariadb_answered_by_row_lock_survives_its_kill_9: Kind::MariaDb, Strategy::RowLock;
 }
 
@@ -142,7 +143,7 @@ fn nodes_are_killed(kind: Kind, strategy: Strategy, test: &str) {
 
 fn shop_on_a_database_until_killed(kind: Kind, strategy: Strategy, place: &str) {
     let (schema, url) = place.split_once(' ').unwrap();
-    let config = SqlConfig { schema: schema.into(), strategy, ..SqlConfig::new(url) };
+    let config = SqlConfig { schema: schema.into(), strategy, lock_nodes: lock_nodes(), ..SqlConfig::new(url) };
     serve_until_killed(async || {
         let engine = Database { kind, config }.node().await;
         Lanes::start(engine, &LanesConfig { workers: 3, ..LanesConfig::default() }).unwrap()

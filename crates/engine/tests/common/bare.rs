@@ -162,7 +162,16 @@ impl Engine for Bare {
     async fn health(&self) -> Health {
         let state = self.0.lock();
         let holds = state.store.holds.values().filter(|h| h.status == HoldStatus::Held).count() as u64;
-        Health { problem: None, holds, skus: state.store.stocks.len() as u64, clock_offset_ms: 0, retries: 0 }
+        Health {
+            problem: None,
+            holds,
+            skus: state.store.stocks.len() as u64,
+            clock_offset_ms: 0,
+            retries: 0,
+            auditing: 0,
+            backlog: 0,
+            parked: 0,
+        }
     }
 
     fn time(&self) -> Time {

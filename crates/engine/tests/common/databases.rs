@@ -29,7 +29,8 @@ impl Kind {
     }
 
     /// All strategies but the one that oversells.
-    pub const STRATEGIES: [Strategy; 3] = [Strategy::RowLock, Strategy::Optimistic, Strategy::SkipLocked];
+    pub const STRATEGIES: [Strategy; 4] =
+        [Strategy::RowLock, Strategy::Optimistic, Strategy::SkipLocked, Strategy::Redlock];
 
     /// SQL that is written for PostgreSQL, with the names that this kind uses instead.
     pub fn words(self, sql: &str) -> String {
@@ -52,6 +53,13 @@ impl Kind {
             Self::MariaDb => "HOLDFAST_TEST_MYSQL",
         })
     }
+}
+
+const REDIS: &str = "HOLDFAST_TEST_REDIS";
+
+/// The Redis server that the suites share, as the only lock node.
+pub fn lock_nodes() -> Vec<String> {
+    std::env::var(REDIS).into_iter().collect()
 }
 
 /// The URL in this variable.
@@ -85,6 +93,9 @@ pub struct Database {
 impl Database {
     /// A fresh namespace on the shared server. Its nodes have the patience that a busy machine asks for.
     pub async fn shared(kind: Kind, strategy: Strategy) -> Option<Self> {
+        if strategy == Strategy::Redlock {
+            url(REDIS)?;
+        }
         Some(Self::on(&kind.shared_url()?, kind, strategy).await)
     }
 
@@ -102,6 +113,7 @@ impl Database {
         };
         let patience = Duration::from_secs(20);
         let config = SqlConfig { schema, strategy, pool: 6, wait: patience, timeout: patience, ..SqlConfig::new(url) };
+        let config = SqlConfig { lock_nodes: lock_nodes(), ..config };
         Self { kind, config }
     }
 

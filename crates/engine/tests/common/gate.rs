@@ -13,11 +13,17 @@ pub struct Gated {
     inner: Arc<dyn Engine>,
     gate: Semaphore,
     waiting: Semaphore,
+    lanes: usize,
 }
 
 impl Gated {
     pub fn new(inner: Arc<dyn Engine>) -> Self {
-        Self { inner, gate: Semaphore::new(0), waiting: Semaphore::new(0) }
+        Self { inner, gate: Semaphore::new(0), waiting: Semaphore::new(0), lanes: 1 }
+    }
+
+    /// With a lane for holds before all others, and no gate before holds.
+    pub fn with_free_holds(inner: Arc<dyn Engine>) -> Self {
+        Self { lanes: 2, ..Self::new(inner) }
     }
 
     /// Waits until a batch stands before the gate.
@@ -34,6 +40,9 @@ impl Gated {
 #[async_trait]
 impl Engine for Gated {
     async fn apply(&self, batch: Vec<Command>, now: Now) -> Result<Vec<Answer>, EngineError> {
+        if self.lanes > 1 && batch.iter().all(|command| self.lane_of(command) == 0) {
+            return self.inner.apply(batch, now).await;
+        }
         self.waiting.add_permits(1);
         // A closed semaphore is an open gate.
         let _ = self.gate.acquire().await;
@@ -42,6 +51,14 @@ impl Engine for Gated {
 
     fn is_blocking(&self) -> bool {
         self.inner.is_blocking()
+    }
+
+    fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    fn lane_of(&self, command: &Command) -> usize {
+        usize::from(!matches!(command, Command::Hold(_))) % self.lanes
     }
 
     async fn stock(&self, sku: &Sku) -> Result<Option<Stock>, EngineError> {

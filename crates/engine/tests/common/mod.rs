@@ -12,5 +12,6 @@ pub mod lab;
 pub mod make;
 pub mod proxy;
 pub mod random;
+pub mod redis;
 pub mod shoppers;
 pub mod store;

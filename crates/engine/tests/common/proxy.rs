@@ -1,8 +1,8 @@
-//! A TCP proxy between an engine and its database that does to connections what networks do.
+//! A TCP proxy between an engine and a server of its that does to connections what networks do.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -17,6 +17,12 @@ pub enum Cut {
     Answer,
     /// Carry nothing any more, and leave the connection as it is.
     Silence,
+    /// Let the server do it and answer, keep the answer, then the same as [`Cut::Silence`].
+    Deaf,
+    /// Carry nothing until [`Proxy::go_on`] is called; then go on as if nothing had been.
+    Pause,
+    /// Only tell that it was said.
+    Note,
 }
 
 /// See the file's header.
@@ -30,7 +36,11 @@ struct Shared {
     /// Counts the cuts; every connection watches it.
     cuts: watch::Sender<u64>,
     delay_ms: AtomicU64,
+    to: AtomicU16,
     plan: parking_lot::Mutex<Option<(&'static str, Cut)>>,
+    /// The word after which the plan holds.
+    first: parking_lot::Mutex<Option<&'static str>>,
+    paused: tokio::sync::Semaphore,
     done: mpsc::UnboundedSender<()>,
 }
 
@@ -43,7 +53,10 @@ impl Proxy {
         let shared = Arc::new(Shared {
             cuts: watch::Sender::new(0),
             delay_ms: AtomicU64::new(0),
+            to: AtomicU16::new(to),
             plan: parking_lot::Mutex::new(None),
+            first: parking_lot::Mutex::new(None),
+            paused: tokio::sync::Semaphore::new(0),
             done: tell,
         });
         let state = shared.clone();
@@ -51,6 +64,7 @@ impl Proxy {
             while let Ok((client, _)) = listener.accept().await {
                 let state = state.clone();
                 tokio::spawn(async move {
+                    let to = state.to.load(Ordering::Relaxed);
                     if let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, to)).await {
                         let mut cuts = state.cuts.subscribe();
                         tokio::select! {
@@ -69,6 +83,11 @@ impl Proxy {
         self.shared.cuts.send_modify(|n| *n += 1);
     }
 
+    /// Leads new connections to another port.
+    pub fn lead(&self, to: u16) {
+        self.shared.to.store(to, Ordering::Relaxed);
+    }
+
     /// Lets everything take this much longer, each way.
     pub fn delay(&self, by: Duration) {
         self.shared.delay_ms.store(by.as_millis() as u64, Ordering::Relaxed);
@@ -77,6 +96,24 @@ impl Proxy {
     /// Does this once, to whoever says this word to the server next.
     pub fn plan(&self, word: &'static str, cut: Cut) {
         *self.shared.plan.lock() = Some((word, cut));
+    }
+
+    /// The same, once somebody has said another word, if one is given.
+    pub fn plan_after(&self, first: &'static str, word: &'static str, cut: Cut) {
+        *self.shared.first.lock() = Some(first).filter(|first| !first.is_empty());
+        self.plan(word, cut);
+    }
+
+    /// Plans nothing any more.
+    pub fn forget(&mut self) {
+        *self.shared.first.lock() = None;
+        *self.shared.plan.lock() = None;
+        while self.done.try_recv().is_ok() {}
+    }
+
+    /// Ends a pause.
+    pub fn go_on(&self) {
+        self.shared.paused.add_permits(1);
     }
 
     /// Waits until it was done.
@@ -96,22 +133,36 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, shared: &Shared) ->
                 if asked.is_empty() {
                     return Ok(());
                 }
-                let plan = shared.plan.lock().take_if(|(word, _)| says(asked, word)).map(|(_, cut)| cut);
+                let plan = plan_for(asked, shared);
                 pause(shared).await;
                 if plan == Some(Cut::Silence) {
                     let _ = shared.done.send(());
                     return std::future::pending().await;
                 }
+                if plan == Some(Cut::Pause) {
+                    let _ = shared.done.send(());
+                    shared.paused.acquire().await.unwrap().forget();
+                }
                 if plan != Some(Cut::Before) {
                     server.write_all(asked).await?;
                 }
-                if plan == Some(Cut::Answer) {
+                if matches!(plan, Some(Cut::Answer | Cut::Deaf)) {
                     // Once some of the answer is here, it was done.
                     assert_ne!(server.read(&mut told).await?, 0, "the server answers");
                 }
-                if plan.is_some() {
-                    let _ = shared.done.send(());
-                    return Ok(());
+                match plan {
+                    Some(Cut::Deaf) => {
+                        let _ = shared.done.send(());
+                        return std::future::pending().await;
+                    }
+                    Some(Cut::Before | Cut::Answer) => {
+                        let _ = shared.done.send(());
+                        return Ok(());
+                    }
+                    Some(Cut::Note) => {
+                        let _ = shared.done.send(());
+                    }
+                    _ => {}
                 }
             }
             n = server.read(&mut told) => {
@@ -126,6 +177,15 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, shared: &Shared) ->
     }
 }
 
+fn plan_for(asked: &[u8], shared: &Shared) -> Option<Cut> {
+    let mut first = shared.first.lock();
+    if first.is_some() {
+        first.take_if(|word| says(asked, word));
+        return None;
+    }
+    shared.plan.lock().take_if(|(word, _)| says(asked, word)).map(|(_, cut)| cut)
+}
+
 async fn pause(shared: &Shared) {
     let delay = shared.delay_ms.load(Ordering::Relaxed);
     if delay > 0 {
@@ -136,5 +196,5 @@ async fn pause(shared: &Shared) {
 /// Both protocols send texts as they are. A level of isolation has our most important word in its name.
 fn says(bytes: &[u8], word: &str) -> bool {
     let has = |word: &[u8]| bytes.windows(word.len()).any(|part| part == word);
-    has(word.as_bytes()) && !has(b"COMMITTED")
+    has(word.as_bytes()) && !(word == "COMMIT" && has(b"COMMITTED"))
 }

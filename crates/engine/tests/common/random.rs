@@ -212,6 +212,7 @@ pub fn name(command: &Command) -> &'static str {
         Command::Return { .. } => "return",
         Command::Settle(_) => "settle",
         Command::Sweep { .. } => "sweep",
+        Command::Record(_) => unreachable!("an engine's word, never a shopper's"),
     }
 }
 

@@ -22,6 +22,7 @@ mod unmatched;
 use common::bare::Bare;
 use common::databases::{Kind, opened};
 use common::lab::{Lab, Opened};
+use common::redis::Hot;
 use holdfast_engine::Strategy;
 use holdfast_engine::domain::Policy;
 use holdfast_engine::embedded::Embedded;
@@ -63,6 +64,25 @@ macro_rules! database {
 }
 
 database!(postgres, Kind::Postgres; row_lock = Strategy::RowLock, optimistic = Strategy::Optimistic,
-    skip_locked = Strategy::SkipLocked);
+    skip_locked = Strategy::SkipLocked, redlock = Strategy::Redlock);
 database!(mariadb, Kind::MariaDb; row_lock = Strategy::RowLock, optimistic = Strategy::Optimistic,
-    skip_locked = Strategy::SkipLocked);
+    skip_locked = Strategy::SkipLocked, redlock = Strategy::Redlock);
+
+/// Redis with each kind of ledger as subjects.
+macro_rules! hot {
+    ($module:ident, $hot:expr; $($name:ident = $kind:expr),+) => {
+        mod $module {
+            use super::*;
+            mod open {
+                use super::*;
+                $(pub async fn $name(policy: Policy) -> Option<Opened> {
+                    common::redis::opened($hot, $kind, policy).await
+                })+
+            }
+            $(subject!($name, super::open::$name);)+
+        }
+    };
+}
+
+hot!(redis, Hot::Single; on_postgres = Kind::Postgres, on_mariadb = Kind::MariaDb);
+hot!(redis_cluster, Hot::Cluster; on_postgres = Kind::Postgres);

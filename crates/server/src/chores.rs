@@ -1,6 +1,7 @@
 //! The janitor and the timed audit: loops around single bounded passes. Safety never depends on them.
 
 use crate::app::Shared;
+use crate::duty::Duty;
 use holdfast_domain::{Command, Outcome};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -26,19 +27,22 @@ async fn sweep_once(app: &Shared) -> Duration {
     }
 }
 
-/// Sweeps until stopped.
-pub(crate) async fn janitor(app: Shared, mut stop: watch::Receiver<bool>) {
+/// Sweeps until stopped, while it is this node's to do.
+pub(crate) async fn janitor(app: Shared, mut duty: Duty, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
-        let pause = sweep_once(&app).await;
+        let pause = if duty.is_ours().await { sweep_once(&app).await } else { PAUSE };
         tokio::select! { () = sleep(pause) => {}, _ = stop.changed() => {} }
     }
 }
 
-/// Audits now and then until stopped.
-pub(crate) async fn auditor(app: Shared, mut stop: watch::Receiver<bool>) {
+/// Audits now and then until stopped, while it is this node's to do.
+pub(crate) async fn auditor(app: Shared, mut duty: Duty, mut stop: watch::Receiver<bool>) {
     let interval = Duration::from_secs(u64::from(app.config.audit_interval));
     while !interval.is_zero() && !*stop.borrow() {
         tokio::select! { () = sleep(interval) => {}, _ = stop.changed() => continue }
+        if !duty.is_ours().await {
+            continue;
+        }
         if let Err(problem) = app.audit().await {
             tracing::warn!(detail = problem.detail(), "the audit could not run");
         }
@@ -63,6 +67,9 @@ pub(crate) async fn watcher(app: Shared, mut stop: watch::Receiver<bool>) {
         app.metrics.holds.set(health.holds as i64);
         app.metrics.skus.set(health.skus as i64);
         app.metrics.ready.set(i64::from(health.problem.is_none()));
+        app.metrics.auditing.set(health.auditing as i64);
+        app.metrics.backlog.set(health.backlog as i64);
+        app.metrics.parked.set(health.parked as i64);
         app.metrics.lane_waiting.set(app.lanes.waiting() as i64);
         tokio::select! { () = sleep(Duration::from_secs(1)) => {}, _ = stop.changed() => {} }
     }

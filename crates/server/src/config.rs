@@ -125,10 +125,27 @@ pub struct FileConfig {
     pub lane_depth: Option<usize>,
     /// The most commands in one batch.
     pub max_batch: Option<usize>,
-    /// Batches under way at once, on an engine that others share.
+    /// Batches of a lane under way at once, on an engine that others share.
     pub lane_workers: Option<usize>,
+    /// As `--ledger`.
+    pub ledger: Option<String>,
+    /// As `--durability`.
+    pub durability: Option<String>,
+    /// As `--redis-replicas`.
+    pub redis_replicas: Option<u32>,
+    /// As `--redis-space`.
+    pub redis_space: Option<String>,
+    /// As `--redis-partitions`.
+    pub redis_partitions: Option<u32>,
+    /// As `--redis-timeout-ms`.
+    pub redis_timeout_ms: Option<u64>,
+    /// As `--redis-backlog`.
+    pub redis_backlog: Option<u64>,
     /// As `--strategy`.
     pub strategy: Option<String>,
+    /// As `--lock-nodes`.
+    #[serde(default)]
+    pub lock_nodes: Vec<String>,
     /// As `--database-schema`.
     pub database_schema: Option<String>,
     /// As `--database-pool`.
@@ -208,8 +225,26 @@ pub struct Config {
     pub request_timeout: Duration,
     /// How long what is in flight may take after a stop.
     pub drain_timeout: Duration,
+    /// Who elects the node that does the chores for all.
+    pub lock_nodes: LockNodes,
     /// Serve the no-op of the benchmark.
     pub bench: bool,
+}
+
+/// Redis servers that give leases. Without any, every node does every chore.
+#[derive(Clone, Default)]
+pub struct LockNodes {
+    /// Where they are, with passwords.
+    pub urls: Vec<String>,
+    /// What tells this deployment from others that use them.
+    pub scope: String,
+}
+
+/// Without the URLs: they carry passwords.
+impl fmt::Debug for LockNodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockNodes").field("count", &self.urls.len()).field("scope", &self.scope).finish()
+    }
 }
 
 impl Default for Config {
@@ -226,6 +261,7 @@ impl Default for Config {
             header_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(30),
             drain_timeout: Duration::from_secs(20),
+            lock_nodes: LockNodes::default(),
             bench: false,
         }
     }

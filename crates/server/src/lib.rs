@@ -8,6 +8,7 @@ mod auth;
 mod body;
 mod chores;
 mod config;
+mod duty;
 mod metrics;
 mod net;
 mod problem;
@@ -16,5 +17,5 @@ mod view;
 pub mod fuzzing;
 
 pub use api::openapi_json;
-pub use config::{ApiKey, Config, ConfigError, FileConfig, Role};
+pub use config::{ApiKey, Config, ConfigError, FileConfig, LockNodes, Role};
 pub use net::serve;

@@ -34,6 +34,9 @@ pub(crate) struct Metrics {
     pub(crate) connections: Gauge,
     pub(crate) drift: Gauge,
     pub(crate) ready: Gauge,
+    pub(crate) auditing: Gauge,
+    pub(crate) backlog: Gauge,
+    pub(crate) parked: Gauge,
 }
 
 impl Metrics {
@@ -52,6 +55,9 @@ impl Metrics {
             connections: Gauge::default(),
             drift: Gauge::default(),
             ready: Gauge::default(),
+            auditing: Gauge::default(),
+            backlog: Gauge::default(),
+            parked: Gauge::default(),
             registry: Registry::default(),
         };
         registry.register("http_answers", "Answers by route and status", metrics.answers.clone());
@@ -67,12 +73,24 @@ impl Metrics {
         registry.register("skus", "SKUs known", metrics.skus.clone());
         let offset = "How far the wall clock is ahead of the engine's clock, in milliseconds";
         registry.register("clock_offset_milliseconds", offset, metrics.clock_offset.clone());
-        let retries = "Batches decided again since the start because of what another node did";
+        let retries =
+            "Batches and steps decided again since the start, because of what others did or for knowing too little";
         registry.register("engine_retries", retries, metrics.retries.clone());
         registry.register("http_connections", "Open connections", metrics.connections.clone());
         registry.register("audit_drift", "Differences found by the last audit", metrics.drift.clone());
         registry.register("ready", "1 when requests can be served", metrics.ready.clone());
+        metrics.register_hot_store(&mut registry);
         Self { registry, ..metrics }
+    }
+
+    /// What only an engine with a ledger elsewhere has; 0 on the others.
+    fn register_hot_store(&self, registry: &mut Registry) {
+        let auditing = "Partitions of Redis that do not serve, because they are compared with the ledger";
+        registry.register("auditing_partitions", auditing, self.auditing.clone());
+        let backlog = "Log entries of Redis that the ledger does not have yet";
+        registry.register("backlog_entries", backlog, self.backlog.clone());
+        let parked = "Logged facts that could not be written down and wait for a person";
+        registry.register("parked_facts", parked, self.parked.clone());
     }
 
     pub(crate) fn answered(&self, route: &'static str, status: u16, took: Duration) {

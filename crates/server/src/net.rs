@@ -2,6 +2,7 @@
 
 use crate::app::{App, Shared};
 use crate::config::Config;
+use crate::duty::Duties;
 use crate::{api, chores};
 use axum::Router;
 use axum::body::Body;
@@ -31,13 +32,14 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let drain = config.drain_timeout;
+    let duties = Duties::new(&config.lock_nodes.urls, &config.lock_nodes.scope).map_err(io::Error::other)?;
     let permits = Arc::new(Semaphore::new(config.max_connections));
-    let app = App::new(config, engine)?;
+    let app = App::new(config, engine.clone())?;
     let router = api::router(&app);
     let (stopping, stopped) = watch::channel(false);
     let loops = [
-        tokio::spawn(chores::janitor(app.clone(), stopped.clone())),
-        tokio::spawn(chores::auditor(app.clone(), stopped.clone())),
+        tokio::spawn(chores::janitor(app.clone(), duties.duty("janitor"), stopped.clone())),
+        tokio::spawn(chores::auditor(app.clone(), duties.duty("audit"), stopped.clone())),
         tokio::spawn(chores::watcher(app.clone(), stopped)),
     ];
     let graceful = GracefulShutdown::new();
@@ -75,6 +77,11 @@ pub async fn serve(
     let _ = stopping.send(true);
     for chore in loops {
         let _ = chore.await;
+    }
+    match tokio::time::timeout(drain, engine.close()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "what is left is done at the next start"),
+        Err(_) => tracing::warn!(seconds = drain.as_secs(), "what is left is done at the next start"),
     }
     Ok(())
 }

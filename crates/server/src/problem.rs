@@ -46,6 +46,7 @@ const CODES: &[(&str, u16, &str)] = &[
     ("insufficient_available", 409, "Not enough is available"),
     ("total_too_large", 409, "The total would be too large"),
     ("stock_in_use", 409, "Units of the SKU are held or sold"),
+    ("auditing", 503, "The stock is being audited"),
     ("overloaded", 503, "Too many requests are waiting"),
     ("engine_unavailable", 503, "The engine is unavailable; nothing was done"),
     ("outcome_unknown", 503, "The outcome is unknown; repeat the same request, it is safe"),
@@ -216,9 +217,14 @@ impl From<EngineError> for Problem {
             EngineError::Unavailable(_) | EngineError::Corrupt(_) => {
                 ("engine_unavailable", "repeat the request a little later")
             }
+            EngineError::Auditing(_) => (
+                "auditing",
+                "the stock is being compared with the ledger; nothing was done; repeat the request a little later",
+            ),
             EngineError::Unknown(_) => ("outcome_unknown", "it may have been done"),
         };
-        if !matches!(error, EngineError::Overloaded) {
+        // What is audited is told when it begins, not with every request.
+        if !matches!(error, EngineError::Overloaded | EngineError::Auditing(_)) {
             tracing::error!(%error, code, "the engine failed");
         }
         Self::new(code, detail)

@@ -9,8 +9,10 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response};
 use holdfast_domain::{Command, MAX_TOTAL, Outcome, SetStock, Sku};
+use holdfast_engine::{Answer, EngineError};
 use http_body_util::BodyExt;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::io::{self, Read};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -254,17 +256,33 @@ pub(super) async fn import_stock(
     }
 }
 
-/// Applies a window of lines: all in the lane at once, in order, then their answers in order.
+/// Applies a window of lines: all in the lane at once, in order, then their answers in order. Where a lane has several
+/// workers, a SKU that comes again waits for what came before.
 async fn apply(app: &Shared, window: &mut Vec<Row>, report: &mut Report) -> Result<(), Problem> {
+    let keeps_order = app.engine.is_blocking() || app.config.lanes.workers == 1;
     let mut waiting = Vec::with_capacity(window.len());
+    let mut seen = HashSet::new();
     for Row { line, sku, command } in window.drain(..) {
+        if !keeps_order && !seen.insert(sku.clone()) {
+            settle(&mut waiting, report).await?;
+            seen.clear();
+            seen.insert(sku.clone());
+        }
         let answer = match command {
             Err(problem) => Err(problem),
             Ok(command) => Ok(app.lanes.enqueue(command).await?),
         };
         waiting.push((line, sku, answer));
     }
-    for (line, sku, answer) in waiting {
+    settle(&mut waiting, report).await
+}
+
+/// Waits for answers and counts them.
+async fn settle<A>(waiting: &mut Vec<(u64, String, Result<A, Problem>)>, report: &mut Report) -> Result<(), Problem>
+where
+    A: Future<Output = Result<Answer, EngineError>>,
+{
+    for (line, sku, answer) in waiting.drain(..) {
         match answer {
             Err(problem) => report.fail(line, sku, &problem),
             Ok(answer) => match answer.await? {

@@ -16,12 +16,17 @@ pub(super) async fn healthz() -> Response<Body> {
 /// Requests can be served.
 #[utoipa::path(get, path = "/readyz", responses((status = 200, description = "Ready"), (status = 503, description = "The reason why not")))]
 pub(super) async fn readyz(State(app): State<Shared>) -> Response<Body> {
-    let stopping = app.stopping.load(Ordering::Relaxed).then_some("stopping");
-    let is_failing = app.engine.health().await.problem.is_some() || app.lanes.is_closed();
-    let failed = is_failing.then_some("engine_unavailable");
-    match stopping.or(failed) {
+    if app.stopping.load(Ordering::Relaxed) {
+        return json(503, &json!({"status": "not_ready", "reason": "stopping"}));
+    }
+    let health = app.engine.health().await;
+    let closed = app.lanes.is_closed().then(|| "the engine has ended".to_owned());
+    match closed.or(health.problem) {
         None => json(200, &json!({"status": "ready"})),
-        Some(reason) => json(503, &json!({"status": "not_ready", "reason": reason})),
+        Some(detail) => {
+            let reason = if detail.starts_with("auditing") { "auditing" } else { "engine_unavailable" };
+            json(503, &json!({"status": "not_ready", "reason": reason, "detail": detail}))
+        }
     }
 }
 

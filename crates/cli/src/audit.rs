@@ -13,6 +13,7 @@ use std::path::Path;
   holdfast audit                              # reads ./holdfast-data, also while a server runs on it
   holdfast audit --url http://127.0.0.1:8080  # asks a running server
   HOLDFAST_ENGINE=postgres://… holdfast audit # reads the database, whoever else uses it
+  HOLDFAST_ENGINE=redis://… HOLDFAST_LEDGER=postgres://… holdfast audit
 
 Exit code: 0 clean, 1 drift found, 2 the audit could not run.")]
 pub(crate) struct Args {
@@ -58,9 +59,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn own(args: &EngineArgs) -> Result<AuditReport, Failure> {
     match args.choose(&FileConfig::default(), holdfast_engine::domain::Policy::default())? {
         Choice::Embedded { data_dir, .. } => from_folder(&data_dir),
-        database @ Choice::Database(..) => {
+        shared @ (Choice::Database(..) | Choice::Redis(_)) => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(async { Ok(database.open().await?.audit().await?) })
+            runtime.block_on(async { Ok(shared.open().await?.audit().await?) })
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Which engine a command works on: flags and variables first, then the file.
 
 use crate::Failure;
+use crate::redis_args::RedisArgs;
 use clap::Args;
 use holdfast_engine::domain::Policy;
 use holdfast_engine::embedded::Embedded;
-use holdfast_engine::{Database, Engine, SqlConfig, Strategy};
+use holdfast_engine::{Database, Engine, LanesConfig, RedisConfig, SqlConfig, Strategy};
 use holdfast_server::FileConfig;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,15 +13,22 @@ use std::time::Duration;
 
 #[derive(Args, Clone, Default)]
 pub(crate) struct EngineArgs {
-    /// Where stock and holds live: embedded, postgres://user:password@host/database or mysql://… [default: embedded].
+    /// Where stock and holds live: embedded, postgres://user:password@host/database, mysql://…, redis://… or
+    /// redis+cluster://… [default: embedded].
     #[arg(long, env = "HOLDFAST_ENGINE", value_name = "ENGINE", hide_env_values = true)]
     pub(crate) engine: Option<String>,
     /// The folder of the embedded engine [default: ./holdfast-data].
     #[arg(long, env = "HOLDFAST_DATA_DIR", value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// How a database's units are claimed: row_lock, optimistic or skip_locked [default: row_lock].
+    /// How a database's units are claimed: row_lock, optimistic, skip_locked or redlock [default: row_lock].
     #[arg(long, env = "HOLDFAST_STRATEGY", value_name = "NAME")]
     pub(crate) strategy: Option<String>,
+    /// Independent Redis servers that give leases, redis://:password@host:port each: for the strategy redlock, and to
+    /// elect the node that sweeps and audits for all.
+    #[arg(long, env = "HOLDFAST_LOCK_NODES", value_name = "URL,…", value_delimiter = ',', hide_env_values = true)]
+    pub(crate) lock_nodes: Vec<String>,
+    #[command(flatten)]
+    pub(crate) redis: RedisArgs,
     #[command(flatten)]
     pub(crate) database: DatabaseArgs,
 }
@@ -52,35 +60,63 @@ pub(crate) struct DatabaseArgs {
 pub(crate) enum Choice {
     Embedded { data_dir: PathBuf, policy: Policy },
     Database(Database, Box<SqlConfig>),
+    Redis(Box<RedisConfig>),
 }
+
+/// Batches of a lane under way at once on Redis, where nothing else is configured: one that waits for the ledger does
+/// not stand in the way of others.
+pub(crate) const REDIS_WORKERS: usize = 4;
 
 impl EngineArgs {
     /// Decides between flags, file and defaults, and refuses what makes no sense.
     pub(crate) fn choose(&self, file: &FileConfig, policy: Policy) -> Result<Choice, Failure> {
         let engine = self.engine.clone().or_else(|| file.engine.clone()).unwrap_or_else(|| "embedded".into());
         let strategy = self.strategy.clone().or_else(|| file.strategy.clone());
+        let is_told = strategy.is_some();
         let strategy = strategy.map_or(Ok(Strategy::default()), |name| parse_strategy(&name))?;
-        match engine.as_str() {
-            "embedded" => {
+        if RedisConfig::is_for(&engine) {
+            if is_told {
+                return Err("a strategy is for an engine on a database; with Redis, leave out --strategy"
+                    .to_owned()
+                    .into());
+            }
+            return Ok(Choice::Redis(Box::new(self.redis.config(engine, &self.database, file, policy)?)));
+        }
+        let choice = match Database::of(&engine) {
+            None if engine == "embedded" => {
                 if strategy != Strategy::default() {
                     return Err("a strategy is for an engine on a database; leave out --strategy".to_owned().into());
                 }
                 let data_dir = self.data_dir.clone().or_else(|| file.data_dir.clone().map(PathBuf::from));
-                Ok(Choice::Embedded { data_dir: data_dir.unwrap_or_else(|| "holdfast-data".into()), policy })
+                Choice::Embedded { data_dir: data_dir.unwrap_or_else(|| "holdfast-data".into()), policy }
             }
-            _ => match Database::of(&engine) {
-                Some(database) => {
-                    let config = SqlConfig { strategy, policy, ..self.database.config(engine, file)? };
-                    Ok(Choice::Database(database, Box::new(config)))
+            Some(database) => {
+                let lock_nodes = self.lock_nodes(file);
+                if strategy == Strategy::Redlock && lock_nodes.is_empty() {
+                    return Err(NO_LOCK_NODES.to_owned().into());
                 }
-                None => Err(Failure::Told(format!(
-                    "the engine {:?} is not known to this version; use embedded, postgres://user:password@host/database or mysql://…",
+                let config = SqlConfig { strategy, policy, lock_nodes, ..self.database.config(engine, file)? };
+                Choice::Database(database, Box::new(config))
+            }
+            None => {
+                return Err(Failure::Told(format!(
+                    "the engine {:?} is not known to this version; use embedded, postgres://user:password@host/database, mysql://…, \
+                     redis://user:password@host:6379 or redis+cluster://…",
                     without_password(&engine)
-                ))),
-            },
-        }
+                )));
+            }
+        };
+        self.redis.refuse(file)?;
+        Ok(choice)
+    }
+
+    pub(crate) fn lock_nodes(&self, file: &FileConfig) -> Vec<String> {
+        if self.lock_nodes.is_empty() { file.lock_nodes.clone() } else { self.lock_nodes.clone() }
     }
 }
+
+const NO_LOCK_NODES: &str =
+    "the strategy redlock needs Redis servers that give leases; name them with --lock-nodes redis://host:6379,…";
 
 impl DatabaseArgs {
     /// The configuration for this URL, but for what the shop decides.
@@ -114,11 +150,22 @@ fn parse_strategy(name: &str) -> Result<Strategy, Failure> {
             Err("the strategy naive oversells, as it is meant to; it is for `holdfast bench` only".to_owned().into())
         }
         Some(strategy) => Ok(strategy),
-        None => Err(format!("the strategy {name:?} is not known; use row_lock, optimistic or skip_locked").into()),
+        None => {
+            Err(format!("the strategy {name:?} is not known; use row_lock, optimistic, skip_locked or redlock").into())
+        }
     }
 }
 
 impl Choice {
+    /// What tells this deployment from others, for whoever shares lock nodes with them. No password is in it.
+    pub(crate) fn scope(&self) -> String {
+        match self {
+            Self::Embedded { data_dir, .. } => format!("embedded:{}", data_dir.display()),
+            Self::Database(_, config) => format!("{}#{}", without_password(&config.url), config.schema),
+            Self::Redis(config) => format!("{}#{}", without_password(&config.url), config.space),
+        }
+    }
+
     /// Opens it.
     pub(crate) async fn open(self) -> Result<Arc<dyn Engine>, Failure> {
         match self {
@@ -127,6 +174,15 @@ impl Choice {
                 Ok(Arc::new(engine))
             }
             Self::Database(database, config) => Ok(database.open(&config).await?),
+            Self::Redis(config) => Ok(holdfast_engine::redis::open(&config).await?),
+        }
+    }
+
+    /// Batches of a lane under way at once, where nothing is configured.
+    pub(crate) fn workers(&self) -> usize {
+        match self {
+            Self::Redis(_) => REDIS_WORKERS,
+            Self::Embedded { .. } | Self::Database(..) => LanesConfig::default().workers,
         }
     }
 }

@@ -3,10 +3,12 @@
 mod audit;
 mod bench;
 mod client;
+mod doctor;
 mod engine;
 mod import;
 mod keys;
 mod migrate;
+mod redis_args;
 mod serve;
 
 use clap::{Parser, Subcommand};
@@ -34,7 +36,9 @@ enum Verb {
     /// Create or change many SKUs of a running service from a CSV file.
     Import(import::Args),
     /// Compare counters with the ledger, the holds and the orders.
-    Audit(audit::Args),
+    Audit(Box<audit::Args>),
+    /// Look at a deployment, and say what to do.
+    Doctor(Box<doctor::Args>),
     /// Move a whole store from its folder into an empty database.
     Migrate(Box<migrate::Args>),
     /// Make API keys.
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         Verb::Serve(args) => serve::run(&args),
         Verb::Import(args) => import::run(&args),
         Verb::Audit(args) => audit::run(&args),
+        Verb::Doctor(args) => doctor::run(&args),
         Verb::Migrate(args) => migrate::run(&args),
         Verb::Keys(args) => keys::run(&args),
         Verb::Openapi => {

@@ -3,10 +3,10 @@
 use crate::Failure;
 use crate::engine::EngineArgs;
 use clap::{Parser, ValueEnum};
-use holdfast_server::{ApiKey, Config, FileConfig};
+use holdfast_server::{ApiKey, Config, FileConfig, LockNodes};
 use std::io::IsTerminal;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -15,6 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
   holdfast serve
   holdfast serve --listen 127.0.0.1:9000 --data-dir /var/lib/holdfast
   HOLDFAST_ENGINE=postgres://shop:…@db.internal/shop holdfast serve
+  HOLDFAST_ENGINE=redis://shop:…@redis.internal:6379 HOLDFAST_LEDGER=postgres://shop:…@db.internal/shop holdfast serve
   HOLDFAST_API_KEYS=shop:checkout:…,ops:admin:… holdfast serve --listen 0.0.0.0:8080
 
 Every flag has a variable; a flag wins over its variable, a variable over the file, the file over the default.")]
@@ -58,10 +59,12 @@ enum LogFormat {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     start_log(args)?;
-    let file = read_file(args)?;
-    let config = decide(args, &file)?;
-    config.check()?;
+    let file = read_file(args.config.as_deref())?;
+    let mut config = decide(args, &file)?;
     let engine = args.engine.choose(&file, config.policy.clone())?;
+    config.lock_nodes = LockNodes { urls: args.engine.lock_nodes(&file), scope: engine.scope() };
+    config.lanes.workers = file.lane_workers.unwrap_or_else(|| engine.workers());
+    config.check()?;
     raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -89,8 +92,9 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-fn read_file(args: &Args) -> Result<FileConfig, Failure> {
-    let Some(path) = &args.config else { return Ok(FileConfig::default()) };
+/// The configuration file, if one is named.
+pub(crate) fn read_file(path: Option<&Path>) -> Result<FileConfig, Failure> {
+    let Some(path) = path else { return Ok(FileConfig::default()) };
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {name}: {e}"))?;
     FileConfig::parse(&text).map_err(|e| format!("{name}: {e}").into())
@@ -117,7 +121,6 @@ fn decide(args: &Args, file: &FileConfig) -> Result<Config, Failure> {
     policy.restock_on_refund = file.restock_on_refund.unwrap_or(policy.restock_on_refund);
     config.lanes.depth = file.lane_depth.unwrap_or(config.lanes.depth);
     config.lanes.max_batch = file.max_batch.unwrap_or(config.lanes.max_batch);
-    config.lanes.workers = file.lane_workers.unwrap_or(config.lanes.workers);
     config.max_connections = file.max_connections.unwrap_or(config.max_connections);
     config.bench = std::env::var_os("HOLDFAST_BENCH").is_some_and(|v| v == "1");
     Ok(config)

@@ -18,6 +18,8 @@ Examples:
       in process, without HTTP
   holdfast bench --engine postgres://shop:…@db/shop --scenario noop,hot --yardstick pgbench
       a server on a database, beside the usual hold of one transaction each
+  holdfast bench --engine redis://redis:6379 --ledger postgres://shop:…@db/shop --scenario hot --yardstick redis
+      a server on Redis, beside the usual script
   holdfast bench --engines embedded,postgres://shop:…@db/shop --html report.html
       compare engines and strategies, each in a folder or schema of its own; a page with charts
   holdfast bench --engines postgres://shop:…@db/shop --strategies row_lock,naive --nodes 1,2,4 --scenario hot
@@ -62,9 +64,16 @@ pub(crate) struct Args {
     /// API key for --url
     #[arg(long, value_name = "KEY", env = "HOLDFAST_KEY", hide_env_values = true, requires = "url")]
     pub(super) key: Option<String>,
-    /// Start the server on this database, in a schema of its own: postgres://user:password@host/database
+    /// Start the server on this database or Redis, in a schema or key space of its own: postgres://user:password@host/database,
+    /// mysql://… or redis://…
     #[arg(long, value_name = "URL", conflicts_with_all = ["url", "library"])]
     pub(super) engine: Option<String>,
+    /// The ledger of an engine on Redis, in a schema of its own: postgres://user:password@host/database or mysql://…
+    #[arg(long, value_name = "URL")]
+    pub(super) ledger: Option<String>,
+    /// What must have a hold of an engine on Redis before it is answered: memory, aof, replicated or ledger
+    #[arg(long, value_name = "NAME", requires = "ledger")]
+    pub(super) durability: Option<String>,
     /// Put the temporary data folder into this one, to measure its disk (default: here)
     #[arg(long, value_name = "DIR")]
     pub(super) data_dir: Option<PathBuf>,

@@ -8,11 +8,16 @@ use super::progress::Progress;
 use super::random::Random;
 use super::rows::Row;
 use super::shape::{Life, Shape};
+use holdfast_engine::clock::monotonic;
+use holdfast_engine::redis::Backlog;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Units of a SKU that never sells out here.
 pub(super) const PLENTY: u64 = 1_000_000_000;
+
+/// How long the ledger of an engine on Redis may take to have everything.
+const CATCHING_UP: Duration = Duration::from_mins(5);
 
 /// Names that no other run has used on the same server.
 pub(super) fn names(kind: &str, n: usize) -> Arc<[String]> {
@@ -29,7 +34,10 @@ pub(super) struct Everyday<'a> {
     pub(super) rows: Vec<Row>,
     /// Over all of them.
     pub(super) verdict: Option<Verdict>,
+    /// What else is worth telling.
+    pub(super) notes: Vec<String>,
     hot: f64,
+    backlog: Option<Backlog>,
 }
 
 /// How to load it.
@@ -41,8 +49,9 @@ struct Load {
 
 impl<'a> Everyday<'a> {
     /// Against this server.
-    pub(super) fn new(args: &'a Args, target: &'a Target) -> Self {
-        Self { args, target, api: Api::new(target), rows: Vec::new(), verdict: None, hot: 0.0 }
+    pub(super) fn new(args: &'a Args, target: &'a Target, backlog: Option<Backlog>) -> Self {
+        let (rows, notes) = (Vec::new(), Vec::new());
+        Self { args, target, api: Api::new(target), rows, verdict: None, notes, hot: 0.0, backlog }
     }
 
     /// Runs one of them.
@@ -101,6 +110,7 @@ impl<'a> Everyday<'a> {
         let skus = shape.skus.clone();
         let plan = self.plan(shape, &load);
         let tally = run(self.target, &plan, &progress).await?;
+        self.catch_up(&load.name, &progress).await?;
         progress.say("checking");
         let promised = Promised {
             skus: &skus,
@@ -112,6 +122,28 @@ impl<'a> Everyday<'a> {
         let verdict = check(&mut self.api, promised).await?;
         self.verdict = Some(self.verdict.unwrap_or_default().and(verdict));
         self.rows.push(Row::new(&load.name, load.clients, load.rate, &tally.phases[1], tally.missed));
+        Ok(())
+    }
+
+    /// Waits until the ledger has everything, if there is one, and tells how long that took.
+    async fn catch_up(&mut self, name: &str, progress: &Progress) -> Result<(), String> {
+        let Some(backlog) = &self.backlog else { return Ok(()) };
+        progress.say("waiting for the ledger");
+        let start = monotonic();
+        let entries = || async { backlog.entries().await.map_err(|e| e.to_string()) };
+        let behind = entries().await?;
+        let mut left = behind;
+        while left > 0 && start.elapsed() < CATCHING_UP {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            left = entries().await?;
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let end = if left == 0 {
+            format!("caught up in {seconds:.1} s")
+        } else {
+            format!("{left} left after {seconds:.0} s")
+        };
+        self.notes.push(format!("ledger after {name}: {behind} log entries behind at the end, {end}"));
         Ok(())
     }
 

@@ -25,6 +25,7 @@ mod schedule;
 mod server;
 mod shape;
 mod startup;
+mod store;
 mod tally;
 mod worker;
 
@@ -35,15 +36,16 @@ use args::{Scenario, Yardstick};
 use check::Verdict;
 use everyday::Everyday;
 use holdfast_engine::clock::wall;
-use holdfast_engine::{Database, SqlConfig};
+use holdfast_engine::redis::Backlog;
 use litter::Litter;
 use load::Target;
 use machine::Machine;
 use progress::Progress;
-use promises::Yardsticks;
+use promises::{Subject, Yardsticks};
 use report::Report;
 use server::{End, Server};
 use std::path::{Path, PathBuf};
+use store::Store;
 use tempfile::TempDir;
 
 /// Runs what was asked for and prints the report.
@@ -82,9 +84,7 @@ async fn measure(args: &Args, litter: &Litter) -> Result<Option<Verdict>, String
 }
 
 async fn side_by_side(args: &Args, folder: &Path, litter: &Litter) -> Result<Option<Verdict>, String> {
-    let unknown = || "--engine must be postgres://user:password@host/database or mysql://…".to_owned();
-    let engine = args.engine.as_deref();
-    let engine = engine.map(|url| Database::of(url).map(|database| (database, url)).ok_or_else(unknown)).transpose()?;
+    let store = store_of(args)?;
     let mut report = Report::new(Machine::look(folder), wall().millis(), args.seconds.as_secs_f64());
     let mut yardsticks = Yardsticks::default();
     match (args.yardstick, &args.engine) {
@@ -93,15 +93,19 @@ async fn side_by_side(args: &Args, folder: &Path, litter: &Litter) -> Result<Opt
             progress.say("redis-benchmark");
             yardsticks.redis = redis::yardstick(folder).await?;
         }
-        (Some(Yardstick::Pgbench), Some(url)) if engine.is_some_and(|(kind, _)| kind == Database::Postgres) => {
+        (Some(Yardstick::Pgbench), Some(url)) if store.as_ref().is_some_and(Store::is_postgres) => {
             yardsticks.pgbench = Some(pgbench::yardstick(url, args.seconds, litter).await?);
         }
         (Some(Yardstick::Pgbench), _) => return Err("--yardstick pgbench needs --engine postgres://…".into()),
         (None, _) => {}
     }
-    if let Some((database, url)) = engine {
-        report.machine.durability = "the database commits before any answer";
-        report.notes.push(database.about(&SqlConfig::new(url)).await.map_err(|e| e.to_string())?);
+    if let Some(store) = &store {
+        report.machine.durability = if store.is_redis() {
+            "what holds a hold before its answer: see the durability below"
+        } else {
+            "the database commits before any answer"
+        };
+        report.notes.extend(store.about().await?);
     }
     let measured = if args.library {
         let data = temporary(folder)?;
@@ -109,7 +113,12 @@ async fn side_by_side(args: &Args, folder: &Path, litter: &Litter) -> Result<Opt
     } else {
         scenarios(args, folder, litter, &mut report).await
     };
-    promises::judge(&mut report, &yardsticks, args.engine.is_some());
+    let subject = match &store {
+        None => Subject::Folder,
+        Some(store) if store.is_redis() => Subject::Redis,
+        Some(_) => Subject::Database,
+    };
+    promises::judge(&mut report, &yardsticks, subject);
     print!("{}", report.text());
     if let Some(file) = &args.json {
         let json = serde_json::to_vec_pretty(&report).map_err(|e| e.to_string())?;
@@ -119,12 +128,25 @@ async fn side_by_side(args: &Args, folder: &Path, litter: &Litter) -> Result<Opt
     Ok(report.verdict)
 }
 
+/// The store of `--engine`, if one was named.
+fn store_of(args: &Args) -> Result<Option<Store>, String> {
+    let Some(url) = &args.engine else {
+        let is_stray = args.ledger.is_some() && args.matrix.engines.is_empty();
+        return if is_stray {
+            Err("--ledger is for an engine on Redis: --engine redis://…".into())
+        } else {
+            Ok(None)
+        };
+    };
+    Store::of(url, args).map(Some).map_err(|why| format!("--engine must be a store: {why}"))
+}
+
 async fn scenarios(args: &Args, folder: &Path, litter: &Litter, report: &mut Report) -> Result<(), String> {
     let (special, everyday): (Vec<_>, Vec<_>) =
         args.scenarios().into_iter().partition(|s| matches!(s, Scenario::Lapse | Scenario::Startup));
     if !everyday.is_empty() {
-        let place = Place::open(args, folder, litter).await?;
-        let mut runs = Everyday::new(args, &place.target);
+        let mut place = Place::open(args, folder, litter).await?;
+        let mut runs = Everyday::new(args, &place.target, place.backlog.take());
         let mut done = Ok(());
         for scenario in std::iter::repeat_n(everyday, args.rounds).flatten() {
             done = runs.run(scenario).await;
@@ -134,6 +156,7 @@ async fn scenarios(args: &Args, folder: &Path, litter: &Litter, report: &mut Rep
         }
         // What was measured before a failure is told all the same.
         report.settle_rounds(std::mem::take(&mut runs.rows));
+        report.notes.append(&mut runs.notes);
         if let Some(verdict) = runs.verdict {
             report.judge(verdict);
         }
@@ -168,20 +191,25 @@ fn temporary(folder: &Path) -> Result<TempDir, String> {
 struct Place {
     target: Target,
     own: Option<(Server, TempDir)>,
+    backlog: Option<Backlog>,
 }
 
 impl Place {
     async fn open(args: &Args, folder: &Path, litter: &Litter) -> Result<Self, String> {
         if let Some(url) = &args.url {
-            return Ok(Self { target: server::target(url, args.key.as_deref()).await?, own: None });
+            return Ok(Self { target: server::target(url, args.key.as_deref()).await?, own: None, backlog: None });
         }
         let data = temporary(folder)?;
-        let database = match args.engine.as_deref().and_then(|url| Some((Database::of(url)?, url))) {
-            Some((kind, url)) => Some(litter.fresh(kind, url).await?),
+        let store = match store_of(args)? {
+            Some(store) => Some(store.fresh(litter).await?),
             None => None,
         };
-        let server = Server::start(data.path(), database.as_ref()).await?;
-        Ok(Self { target: server.target.clone(), own: Some((server, data)) })
+        let server = Server::start(data.path(), store.as_ref()).await?;
+        let backlog = match &store {
+            Some(store) => store.backlog().await?,
+            None => None,
+        };
+        Ok(Self { target: server.target.clone(), own: Some((server, data)), backlog })
     }
 
     async fn close(self) -> Result<(), String> {

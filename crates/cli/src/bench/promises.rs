@@ -12,8 +12,17 @@ pub(super) struct Yardsticks {
     pub(super) pgbench: Option<pgbench::Measured>,
 }
 
+/// What was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// The embedded engine.
+    Folder,
+    Database,
+    Redis,
+}
+
 /// Adds every ratio whose both sides were measured.
-pub(super) fn judge(report: &mut Report, yardsticks: &Yardsticks, on_database: bool) {
+pub(super) fn judge(report: &mut Report, yardsticks: &Yardsticks, subject: Subject) {
     let rate = |name: &str| report.row(name).map(Row::throughput).filter(|rate| *rate > 0.0);
     let accepted = |name: &str| report.row(name).map(|row| row.accepted_per_second);
     let ratio = |promise, what: &str, above: Option<f64>, below: Option<f64>, bar| {
@@ -32,7 +41,11 @@ pub(super) fn judge(report: &mut Report, yardsticks: &Yardsticks, on_database: b
         less_is_better: true,
     });
     let found = [
-        ratio("P1", "hot ÷ redis in memory", hot, raw, 2.0),
+        if subject == Subject::Redis {
+            ratio("P4", "hot on Redis, over HTTP ÷ redis in memory", hot, raw, 1.2)
+        } else {
+            ratio("P1", "hot ÷ redis in memory", hot, raw, 2.0)
+        },
         ratio("P2", "hot ÷ noop", hot, rate("noop"), 0.6),
         ratio("P3", "hot on PostgreSQL, over HTTP ÷ pgbench", hot, classic, 15.0),
         half,
@@ -50,9 +63,14 @@ pub(super) fn judge(report: &mut Report, yardsticks: &Yardsticks, on_database: b
         found.push(Ratio { promise, what, value, unit: "/s", bar: None, less_is_better: false });
     }
     found.append(&mut report.ratios);
-    if on_database {
-        // All other promises are about the embedded engine; on a database they are figures like any other.
-        for ratio in found.iter_mut().filter(|ratio| ratio.promise != "P3") {
+    let own = match subject {
+        Subject::Folder => None,
+        Subject::Database => Some("P3"),
+        Subject::Redis => Some("P4"),
+    };
+    if let Some(own) = own {
+        // All other promises are about the embedded engine; elsewhere they are figures like any other.
+        for ratio in found.iter_mut().filter(|ratio| ratio.promise != own) {
             (ratio.promise, ratio.bar) = ("", None);
         }
     }
@@ -69,22 +87,26 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn on_a_database_only_its_own_promise_has_a_bar() {
+    fn elsewhere_only_its_own_promise_has_a_bar() {
         let row = |name, accepted| {
             let mut phase = Phase::new(Duration::from_secs(1)).unwrap();
             phase.accepted = accepted;
             Row::new(name, 64, None, &phase, 0)
         };
-        let told = |on_database| {
+        let told = |subject| {
             let folder = tempfile::tempdir().unwrap();
             let mut report = Report::new(Machine::look(folder.path()), 0, 1.0);
             report.settle_rounds(vec![row("noop", 10_000), row("hot", 8_000)]);
             let pgbench = Some(pgbench::Measured { per_second: 500.0, latency_ms: 32.0 });
-            judge(&mut report, &Yardsticks { redis: Vec::new(), pgbench }, on_database);
+            let redis = vec![redis::Measured { persistence: "in memory only", per_second: 4_000.0, p99_ms: 1.0 }];
+            judge(&mut report, &Yardsticks { redis, pgbench }, subject);
             report.ratios.iter().map(Ratio::line).collect::<Vec<_>>()
         };
         let p3 = "  P3  hot on PostgreSQL, over HTTP ÷ pgbench: 16.00  (at least 15: met)";
-        assert_eq!(told(true), ["      hot ÷ noop: 0.80", p3]);
-        assert_eq!(told(false)[0], "  P2  hot ÷ noop: 0.80  (at least 0.6: met)");
+        let noop = "      hot ÷ noop: 0.80";
+        assert_eq!(told(Subject::Database), ["      hot ÷ redis in memory: 2.00", noop, p3]);
+        let p4 = "  P4  hot on Redis, over HTTP ÷ redis in memory: 2.00  (at least 1.2: met)";
+        assert_eq!(told(Subject::Redis)[..2], [p4, noop]);
+        assert_eq!(told(Subject::Folder)[1], "  P2  hot ÷ noop: 0.80  (at least 0.6: met)");
     }
 }

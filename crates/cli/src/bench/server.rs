@@ -2,7 +2,7 @@
 
 use super::api::Api;
 use super::load::Target;
-use holdfast_engine::SqlConfig;
+use super::store::Store;
 use holdfast_engine::clock::monotonic;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::VecDeque;
@@ -39,8 +39,8 @@ pub(super) enum End {
 }
 
 impl Server {
-    /// Starts one on this data folder, or on this database, and waits until it is ready.
-    pub(super) async fn start(data: &Path, database: Option<&SqlConfig>) -> Result<Self, String> {
+    /// Starts one on this data folder, or on this store, and waits until it is ready.
+    pub(super) async fn start(data: &Path, store: Option<&Store>) -> Result<Self, String> {
         let began = monotonic();
         let program = std::env::current_exe().map_err(|e| format!("cannot find this program: {e}"))?;
         let mut command = Command::new(program);
@@ -50,9 +50,8 @@ impl Server {
         }
         command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data).current_dir(data);
         command.env("HOLDFAST_BENCH", "1").env("NO_COLOR", "1");
-        if let Some(database) = database {
-            // Not as a flag: everybody on this machine can read a command line, and the URL has a password.
-            command.env("HOLDFAST_ENGINE", &database.url).env("HOLDFAST_DATABASE_SCHEMA", &database.schema);
+        if let Some(store) = store {
+            command.envs(store.variables());
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(|e| format!("cannot start the server: {e}"))?;

@@ -53,7 +53,10 @@ fn what_cannot_be_compared_is_refused_without_telling_the_password() {
     for (words, told) in [
         (["--engines", "oracle://u:geheim@127.0.0.1/d"], "engine 1 of --engines"),
         (["--engines", "mysql://u:geheim@127.0.0.1:1/d"], "mysql: MySQL"),
-        (["--engines", "embedded,redis://u:geheim@127.0.0.1"], "engine 2 of --engines"),
+        (["--engines", "embedded,oracle://u:geheim@127.0.0.1"], "engine 2 of --engines"),
+        (["--engines", "embedded,redis://u:geheim@127.0.0.1"], "--ledger"),
+        (["--engine", "redis://u:geheim@127.0.0.1"], "--ledger"),
+        (["--ledger", "postgres://u:geheim@127.0.0.1/d"], "for an engine on Redis"),
         (["--engines", &unreachable], "postgres:"),
         (["--engine", "oracle://u:geheim@127.0.0.1/d"], "--engine must be"),
         (["--engine", "geheim"], "--engine must be"),

@@ -1,10 +1,11 @@
 //! The service on databases: two servers on one of them are one shop.
 
-use crate::support::{Server, cart, holdfast, refused_start, stock_path};
+use crate::support::{Server, brief_cart, cart, eventually, holdfast, refused_start, stock_path};
 use holdfast_services::MariaDb;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use tempfile::tempdir;
 
 /// An engine's URL, and the schema to use there.
@@ -38,13 +39,62 @@ fn places() -> Vec<Place> {
 fn serve((url, schema): &Place, flags: &[&str]) -> Server {
     let mut command = holdfast();
     command.env("HOLDFAST_ENGINE", url).env("HOLDFAST_DATABASE_SCHEMA", schema);
+    command.envs(std::env::var_os("HOLDFAST_TEST_REDIS").map(|url| ("HOLDFAST_LOCK_NODES", url)));
     Server::with_command(command, &Arc::new(tempdir().unwrap()), flags)
+}
+
+/// Those that there is everything for. Lock nodes are known to the servers by the variable.
+fn strategies() -> Vec<&'static str> {
+    let mut strategies = vec!["row_lock", "optimistic", "skip_locked"];
+    if std::env::var_os("HOLDFAST_TEST_REDIS").is_some() {
+        strategies.push("redlock");
+    } else {
+        assert!(std::env::var_os("CI").is_none(), "HOLDFAST_TEST_REDIS is not set");
+    }
+    strategies
+}
+
+/// Holds that this server's janitor has expired.
+fn swept(server: &Server) -> u64 {
+    let metrics = server.get("/metrics").text();
+    let line = metrics.lines().find_map(|line| line.strip_prefix("holdfast_expired_holds_total "));
+    line.unwrap().parse().unwrap()
+}
+
+/// Makes some holds that lapse at once, and waits until somebody has expired them all; how many each of them has.
+fn lapse(servers: &[&Server], round: &str) -> Vec<u64> {
+    let before: Vec<u64> = servers.iter().map(|server| swept(server)).collect();
+    for n in 0..4 {
+        servers[0].hold(&brief_cart(&format!("{round}-{n}"), "A", 1, 1));
+    }
+    eventually("they are expired", Duration::from_secs(30), || {
+        let now: Vec<u64> = servers.iter().zip(&before).map(|(server, before)| swept(server) - before).collect();
+        (now.iter().sum::<u64>() == 4).then_some(now)
+    })
+}
+
+#[test]
+fn with_lock_nodes_one_server_sweeps_for_all_until_it_dies() {
+    if variable("HOLDFAST_TEST_REDIS").is_none() {
+        return;
+    }
+    let Some(place) = places().into_iter().next() else { return };
+    let mut servers = vec![serve(&place, &[]), serve(&place, &[])];
+    servers[0].stock("A", 100);
+    for round in ["one", "two", "three"] {
+        let shares = lapse(&[&servers[0], &servers[1]], round);
+        assert!(shares.contains(&0), "one of them does it all: {shares:?}");
+    }
+    let busy = usize::from(swept(&servers[1]) > 0);
+    assert_eq!(swept(&servers[1 - busy]), 0, "the same one each time");
+    servers.remove(busy).kill();
+    assert_eq!(lapse(&[&servers[0]], "four"), [4], "the other takes over");
 }
 
 #[test]
 fn two_servers_on_one_database_are_one_shop() {
     for place in places() {
-        for strategy in ["row_lock", "optimistic", "skip_locked"] {
+        for strategy in strategies() {
             let (one, two) = (serve(&place, &["--strategy", strategy]), serve(&place, &["--strategy", strategy]));
             let sku = format!("ÅÄ 'Ö/{strategy}");
             let path = stock_path(&sku);
@@ -78,7 +128,7 @@ fn two_servers_on_one_database_are_one_shop() {
 #[test]
 fn a_hundred_shoppers_on_two_servers_buy_what_there_is() {
     for place in places() {
-        for strategy in ["row_lock", "optimistic", "skip_locked"] {
+        for strategy in strategies() {
             let servers = [serve(&place, &["--strategy", strategy]), serve(&place, &["--strategy", strategy])];
             let path = format!("/v1/stock/hot-{strategy}");
             servers[0].put(&path, &json!({"total": 37})).is(201);
@@ -165,6 +215,8 @@ fn a_start_that_cannot_be_says_why_and_tells_no_password() {
     assert!(log.contains("oversells"), "{log}");
     let log = refused("postgres://shop:s3cret@127.0.0.1/shop", &["--strategy", "hope"]);
     assert!(log.contains("row_lock"), "{log}");
+    let log = refused("postgres://shop:s3cret@127.0.0.1/shop", &["--strategy", "redlock"]);
+    assert!(log.contains("--lock-nodes"), "{log}");
     let log = refused("postgres://shop:s3cret@127.0.0.1/shop", &["--database-schema", "x\"; DROP"]);
     assert!(log.contains("a-z"), "{log}");
     let log = refused("postgres://shop:s3cret@127.0.0.1/shop", &["--database-pool", "0"]);

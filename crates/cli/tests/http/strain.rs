@@ -91,7 +91,9 @@ fn a_full_disk_is_told_and_heals() {
         failed.text()
     );
     let ready = server.get("/readyz");
-    assert_eq!((ready.status, ready.json()), (503, json!({"status": "not_ready", "reason": "engine_unavailable"})));
+    let detail = "the data folder cannot be written";
+    let expected = json!({"status": "not_ready", "reason": "engine_unavailable", "detail": detail});
+    assert_eq!((ready.status, ready.json()), (503, expected));
     assert_eq!(server.get("/healthz").status, 200);
     assert_eq!(server.counters("A"), (1_000_000 - held, held, 0), "reading goes on, and sees what is durable");
     assert_eq!(server.get("/v1/holds?order_id=o-0").is(200)["items"][0]["status"], "held");

@@ -3,22 +3,26 @@
 use super::super::args::{Scenario, count};
 use super::super::database::shown;
 use clap::ValueEnum;
-use holdfast_engine::{Database, Strategy};
+use holdfast_engine::{Database, RedisConfig, Strategy};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The comparison matrix.
 #[derive(Clone, clap::Args)]
 #[command(next_help_heading = "Comparison of engines and strategies")]
 pub(crate) struct MatrixArgs {
-    /// Engines to compare, in process: embedded, postgres://user:password@host/database, mysql://…
+    /// Engines to compare, in process: embedded, postgres://user:password@host/database, mysql://…, redis://…
     #[arg(long, value_name = "ENGINES", value_delimiter = ',')]
     #[arg(conflicts_with_all = ["url", "engine", "library", "rate", "threads"])]
     #[arg(conflicts_with_all = ["concurrency", "rounds", "random_order_ids"])]
     pub(crate) engines: Vec<String>,
-    /// Strategies of engines on a database: all, or some of row_lock,optimistic,skip_locked,naive
+    /// Strategies of engines on a database: all, or some of row_lock,optimistic,skip_locked,redlock,naive
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "all", requires = "engines")]
     #[arg(value_parser = strategies)]
     pub(crate) strategies: Vec<Strategies>,
+    /// Redis servers that give leases, for strategy redlock; without them, all leaves it out
+    #[arg(long, env = "HOLDFAST_LOCK_NODES", value_name = "URL,…", value_delimiter = ',', hide_env_values = true)]
+    pub(crate) lock_nodes: Vec<String>,
     /// Holds in a transaction: one, or as many as have gathered
     #[arg(long, value_name = "HOW", value_enum, value_delimiter = ',', requires = "engines")]
     #[arg(default_values = ["one", "batched"])]
@@ -76,6 +80,8 @@ pub(super) enum Kind {
     Embedded,
     /// In the database behind this URL.
     Database(Database, String),
+    /// In Redis behind this URL, with the ledger that the flags name.
+    Redis(String),
 }
 
 /// An engine to compare.
@@ -94,6 +100,8 @@ pub(super) struct Case {
     pub(super) engine: Candidate,
     /// `None` where there is nothing to choose.
     pub(super) strategy: Option<Strategy>,
+    /// Who gives leases, for strategy redlock.
+    pub(super) lock_nodes: Arc<[String]>,
     pub(super) batches: Batches,
     pub(super) nodes: usize,
 }
@@ -127,17 +135,25 @@ pub(super) fn name(scenario: Scenario) -> &'static str {
 pub(super) fn cases(args: &MatrixArgs, asked: &[Scenario]) -> Result<Vec<Case>, String> {
     let engines = candidates(&args.engines)?;
     let all = args.strategies.contains(&Strategies::All);
-    let strategies = Strategy::ALL.into_iter().filter(|s| all || args.strategies.contains(&Strategies::One(*s)));
+    let lock_nodes: Arc<[String]> = args.lock_nodes.clone().into();
+    let is_asked = |s: Strategy| args.strategies.contains(&Strategies::One(s));
+    if is_asked(Strategy::Redlock) && lock_nodes.is_empty() {
+        return Err("the strategy redlock needs --lock-nodes redis://host:6379,…".into());
+    }
+    let can_be = |s: Strategy| s != Strategy::Redlock || !lock_nodes.is_empty();
+    let strategies = Strategy::ALL.into_iter().filter(|s| is_asked(*s) || all && can_be(*s));
     let strategies: Vec<Option<Strategy>> = strategies.map(Some).collect();
     let mut cases = Vec::new();
     for scenario in scenarios(asked)? {
         for engine in &engines {
             let is_shared = engine.kind != Kind::Embedded;
-            let (strategies, nodes) =
-                if is_shared { (strategies.as_slice(), args.nodes.as_slice()) } else { (&[None][..], &[1][..]) };
+            let strategies =
+                if matches!(engine.kind, Kind::Database(..)) { strategies.as_slice() } else { &[None][..] };
+            let nodes = if is_shared { args.nodes.as_slice() } else { &[1][..] };
             for (strategy, nodes) in strategies.iter().flat_map(|s| nodes.iter().map(move |n| (*s, *n))) {
                 for batches in [Batches::One, Batches::Batched].into_iter().filter(|b| args.batches.contains(b)) {
-                    cases.push(Case { scenario, engine: engine.clone(), strategy, batches, nodes });
+                    let (engine, lock_nodes) = (engine.clone(), lock_nodes.clone());
+                    cases.push(Case { scenario, engine, strategy, lock_nodes, batches, nodes });
                 }
             }
         }
@@ -159,12 +175,13 @@ fn candidates(words: &[String]) -> Result<Vec<Candidate>, String> {
     for (n, word) in words.iter().enumerate() {
         let (name, kind) = match word.as_str() {
             "embedded" => ("embedded", Kind::Embedded),
+            url if RedisConfig::is_for(url) => ("redis", Kind::Redis(word.clone())),
             _ => match Database::of(word) {
                 Some(database) => (database.as_str(), Kind::Database(database, word.clone())),
                 None => {
                     let n = n + 1;
                     return Err(format!(
-                        "engine {n} of --engines is not understood; use embedded, postgres://user:password@host/database or mysql://…"
+                        "engine {n} of --engines is not understood; use embedded, postgres://user:password@host/database, mysql://… or redis://…"
                     ));
                 }
             },
@@ -177,7 +194,7 @@ fn candidates(words: &[String]) -> Result<Vec<Candidate>, String> {
     // Several of a kind are told apart by where they are.
     let names: Vec<String> = found.iter().map(|candidate| candidate.name.clone()).collect();
     for candidate in &mut found {
-        if let Kind::Database(_, url) = &candidate.kind
+        if let Kind::Database(_, url) | Kind::Redis(url) = &candidate.kind
             && names.iter().filter(|name| **name == candidate.name).count() > 1
         {
             let place = shown(url);
@@ -216,6 +233,8 @@ mod tests {
         assert_eq!(told.last().unwrap(), "soldout postgres naive batched x2");
         assert_eq!(titles(&["--engines", "postgres://h/d"]).unwrap().len(), 4 * 4 * 2, "everything by default");
         assert_eq!(titles(&["--engines", "embedded", "--batches", "one"]).unwrap().len(), 4);
+        let redis = titles(&["--engines", "redis://h", "--scenario", "hot", "--nodes", "1,2"]).unwrap();
+        assert_eq!(redis, ["hot redis one", "hot redis batched", "hot redis one x2", "hot redis batched x2"]);
         let two = titles(&["--engines", "postgres://u:p@h/d,postgres://u:p@i/d", "--scenario", "hot"]).unwrap();
         let kinds = titles(&["--engines", "postgres://u:p@h/d,mysql://u:p@h/d", "--scenario", "hot"]).unwrap();
         assert!(kinds[0].contains("postgres row_lock") && kinds[15].contains("mysql naive"), "{kinds:?}");
@@ -223,14 +242,25 @@ mod tests {
     }
 
     #[test]
+    fn all_has_redlock_where_somebody_gives_leases() {
+        let words = ["--engines", "postgres://h/d", "--scenario", "hot", "--batches", "one"];
+        let without = titles(&words).unwrap();
+        assert_eq!(without.len(), 4);
+        let with = titles(&[&words[..], &["--lock-nodes", "redis://h:1,redis://h:2"]].concat()).unwrap();
+        assert_eq!(with.len(), 5);
+        assert!(with.contains(&"hot postgres redlock one".to_owned()) && !without.join(" ").contains("redlock"));
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_without_telling_secrets() {
         for words in [
-            &["--engines", "redis://u:secret@h/d"][..],
+            &["--engines", "oracle://u:secret@h/d"][..],
             &["--engines", "postgres://u:p,secret@h/d"],
             &["--engines", "secret"],
             &["--engines", "embedded,embedded"],
             &["--engines", "embedded", "--scenario", "noop"],
             &["--engines", "embedded", "--strategies", "hopeful"],
+            &["--engines", "postgres://h/d", "--strategies", "redlock"],
             &["--engines", "embedded", "--nodes", "0"],
             &["--engines", "embedded", "--url", "http://h"],
             &["--engines", "embedded", "--rounds", "3"],

@@ -38,7 +38,7 @@ pub(super) async fn measure(
 ) -> Result<Row, String> {
     let progress = Progress::new(title);
     progress.say("creating stock");
-    let place = Place::make(case, folder, litter).await?;
+    let place = Place::make(args, case, folder, litter).await?;
     let mut runs = Vec::new();
     let mut last_units = None;
     if case.scenario == Scenario::Hot {
@@ -96,7 +96,7 @@ async fn run(args: &Args, case: &Case, place: &Place, load: Load, progress: &Pro
     let first = place.nodes.first().ok_or("no node")?;
     create(first.as_ref(), &skus, total).await?;
     let calls = Calls {
-        lanes: place.lanes(case.batches, args.clients)?,
+        lanes: place.lanes(case, args.clients)?,
         callers: args.clients,
         skus: skus.clone(),
         lines,

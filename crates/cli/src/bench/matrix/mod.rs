@@ -17,9 +17,10 @@ use super::database::{command_line, shown};
 use super::litter::Litter;
 use super::machine::Machine;
 use super::pgbench;
+use super::store::Store;
 use args::{Case, Kind, cases};
+use holdfast_engine::Database;
 use holdfast_engine::clock::wall;
-use holdfast_engine::{Database, SqlConfig};
 use report::{Report, Row, judge};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
@@ -34,7 +35,7 @@ pub(super) async fn run(args: &Args, folder: &Path, litter: &Litter) -> Result<O
         command: command_line(std::env::args(), &secrets(args)),
         clients: args.clients,
         seconds: args.seconds.as_secs_f64(),
-        databases: databases(&cases).await?,
+        databases: databases(args, &cases).await?,
         rows: Vec::new(),
         yardstick: match url {
             Some(url) => Some(pgbench::yardstick(url, args.seconds, litter).await?),
@@ -81,12 +82,12 @@ fn write(args: &Args, report: &Report) -> Result<(), String> {
     Ok(())
 }
 
-/// The databases among the engines, each once: name and URL.
-fn urls(cases: &[Case]) -> Vec<(&str, Database, &str)> {
+/// The stores among the engines, each once: name and URL.
+fn urls(cases: &[Case]) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     for case in cases {
-        if let Kind::Database(database, url) = &case.engine.kind {
-            let place = (case.engine.name.as_str(), *database, url.as_str());
+        if let Kind::Database(_, url) | Kind::Redis(url) = &case.engine.kind {
+            let place = (case.engine.name.as_str(), url.as_str());
             if !found.contains(&place) {
                 found.push(place);
             }
@@ -96,11 +97,11 @@ fn urls(cases: &[Case]) -> Vec<(&str, Database, &str)> {
 }
 
 /// What each database says about itself; an unreachable one is told before anything is measured.
-async fn databases(cases: &[Case]) -> Result<Vec<String>, String> {
+async fn databases(args: &Args, cases: &[Case]) -> Result<Vec<String>, String> {
     let mut told = Vec::new();
-    for (name, database, url) in urls(cases) {
-        let about = database.about(&SqlConfig::new(url)).await.map_err(|why| format!("{name}: {why}"))?;
-        told.push(format!("{name}: {about}"));
+    for (name, url) in urls(cases) {
+        let about = async { Store::of(url, args)?.about().await }.await.map_err(|why| format!("{name}: {why}"))?;
+        told.extend(about.into_iter().map(|about| format!("{name}: {about}")));
     }
     Ok(told)
 }
@@ -110,7 +111,8 @@ fn yardstick_url<'a>(args: &Args, cases: &'a [Case]) -> Result<Option<&'a str>, 
     match args.yardstick {
         None => Ok(None),
         Some(Yardstick::Pgbench) => {
-            let first = urls(cases).into_iter().find(|(_, kind, _)| *kind == Database::Postgres).map(|(.., url)| url);
+            let is_postgres = |(_, url): &(&str, &str)| Database::of(url) == Some(Database::Postgres);
+            let first = urls(cases).into_iter().find(is_postgres).map(|(_, url)| url);
             first.map(Some).ok_or_else(|| "--yardstick pgbench needs an engine on postgres:// in --engines".into())
         }
         Some(Yardstick::Redis) => Err("with --engines, the yardstick is pgbench".into()),
@@ -118,7 +120,8 @@ fn yardstick_url<'a>(args: &Args, cases: &'a [Case]) -> Result<Option<&'a str>, 
 }
 
 fn secrets(args: &Args) -> Vec<(String, String)> {
-    let urls = args.matrix.engines.iter().filter(|word| word.contains("://"));
+    let words = args.matrix.engines.iter().chain(&args.matrix.lock_nodes).chain(&args.ledger);
+    let urls = words.filter(|word| word.contains("://"));
     urls.map(|url| (url.clone(), shown(url))).collect()
 }
 

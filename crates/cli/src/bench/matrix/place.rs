@@ -1,9 +1,13 @@
 //! Where a row is measured: a folder or a schema of its own, with as many nodes on it as the row asks for.
 
+use super::super::Args;
 use super::super::litter::Litter;
+use super::super::store::Store;
 use super::args::{Batches, Case, Kind};
+use crate::engine::REDIS_WORKERS;
 use holdfast_engine::embedded::Embedded;
 use holdfast_engine::{Engine, Lanes, LanesConfig, SqlConfig};
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,19 +26,24 @@ pub(super) struct Place {
 
 impl Place {
     /// Makes it, with empty tables.
-    pub(super) async fn make(case: &Case, folder: &Path, litter: &Litter) -> Result<Self, String> {
+    pub(super) async fn make(args: &Args, case: &Case, folder: &Path, litter: &Litter) -> Result<Self, String> {
         match &case.engine.kind {
             Kind::Embedded => {
                 let folder = super::super::temporary(folder)?;
                 let engine = Embedded::open(folder.path()).map_err(|e| format!("cannot open the store: {e}"))?;
                 Ok(Self { nodes: vec![Arc::new(engine)], folder: Some(folder) })
             }
-            Kind::Database(database, url) => {
-                let strategy = case.strategy.unwrap_or_default();
-                let config = SqlConfig { strategy, pool: POOL, ..litter.fresh(*database, url).await? };
+            Kind::Database(_, url) | Kind::Redis(url) => {
+                let mut store = Store::of(url, args)?;
+                if let Store::Database(_, config) = &mut store {
+                    let strategy = case.strategy.unwrap_or_default();
+                    *config =
+                        SqlConfig { strategy, lock_nodes: case.lock_nodes.to_vec(), pool: POOL, ..config.clone() };
+                }
+                let store = store.fresh(litter).await?;
                 let mut nodes = Vec::with_capacity(case.nodes);
                 for _ in 0..case.nodes {
-                    nodes.push(database.open(&config).await.map_err(|e| e.to_string())?);
+                    nodes.push(store.open().await?);
                 }
                 Ok(Self { nodes, folder: None })
             }
@@ -42,12 +51,15 @@ impl Place {
     }
 
     /// Lanes in front of each node, as the row asks for them.
-    pub(super) fn lanes(&self, batches: Batches, clients: usize) -> Result<Vec<Lanes>, String> {
+    pub(super) fn lanes(&self, case: &Case, clients: usize) -> Result<Vec<Lanes>, String> {
+        // Redis answers all over one connection, so there is no pool to be short of.
+        let is_redis = matches!(case.engine.kind, Kind::Redis(_));
+        let (one, batched) = if is_redis { (clients, REDIS_WORKERS) } else { (clients.min(POOL), 1) };
         let default = LanesConfig::default();
         let depth = default.depth.max(clients);
-        let config = match batches {
-            Batches::One => LanesConfig { depth, max_batch: 1, workers: clients.min(POOL) },
-            Batches::Batched => LanesConfig { depth, ..default },
+        let config = match case.batches {
+            Batches::One => LanesConfig { depth, max_batch: 1, workers: one },
+            Batches::Batched => LanesConfig { depth, workers: batched, ..default },
         };
         self.nodes.iter().map(|node| Lanes::start(node.clone(), &config).map_err(|e| e.to_string())).collect()
     }

@@ -257,7 +257,7 @@ pub(super) mod tests {
     pub(in super::super) fn row(strategy: Strategy, promised: u64) -> Row {
         let engine = Candidate { name: "postgres <h>".into(), kind: Kind::Embedded };
         let (scenario, batches) = (Scenario::Hot, Batches::One);
-        let case = Case { scenario, engine, strategy: Some(strategy), batches, nodes: 2 };
+        let case = Case { scenario, engine, strategy: Some(strategy), lock_nodes: [].into(), batches, nodes: 2 };
         let mut phase = Phase::new(Duration::from_secs(2)).unwrap();
         phase.accepted = 3000;
         phase.latencies.record(Duration::from_millis(2));

@@ -11,7 +11,6 @@ use holdfast_domain::{CustomerId, Hold, HoldId, OrderId, PaymentKey, Sku, Stock,
 
 /// How far a partition of the hot store is written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(not(test), allow(dead_code, reason = "the engine that reads it is not in this crate yet"))]
 pub(crate) struct HotRow {
     pub(crate) part: u32,
     pub(crate) epoch: i64,
@@ -25,7 +24,6 @@ pub(crate) struct HotRow {
 
 /// A fact that could not be written down, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(not(test), allow(dead_code, reason = "the engine that makes it is not in this crate yet"))]
 pub(crate) struct Parked {
     pub(crate) part: u32,
     pub(crate) epoch: i64,
@@ -36,7 +34,6 @@ pub(crate) struct Parked {
 
 /// One transaction that knows of the hot store.
 #[async_trait]
-#[cfg_attr(not(test), allow(dead_code, reason = "the engine that asks is not in this crate yet"))]
 pub(crate) trait HotTx: Tx {
     /// Makes the rows of partitions 0 to `parts - 1` that are missing: epoch 0, not auditing, nothing drained.
     async fn hot_make(&mut self, parts: u32) -> Result<(), Fault>;

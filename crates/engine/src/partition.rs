@@ -1,7 +1,7 @@
 //! Which partition a SKU, an order or a hold belongs to. The same everywhere: lanes, hash tags of keys, queues.
 
 use crate::sql::Effect;
-use holdfast_domain::{Hold, HoldId, OrderId, Sku};
+use holdfast_domain::{Hold, HoldId, Lines, OrderId, Sku};
 use std::collections::BTreeSet;
 
 /// The greatest number of partitions: a hold's id has room for so many.
@@ -44,9 +44,16 @@ impl Partitions {
         HoldId::from_u128(id.as_u128() & !room | u128::from(home))
     }
 
-    /// All that have a part of the hold, its home among them.
+    /// Those that a cart's SKUs are in.
+    pub(crate) fn of_lines(self, lines: &Lines) -> BTreeSet<u32> {
+        lines.iter().map(|line| self.of_sku(&line.sku)).collect()
+    }
+
+    /// All that have something of the hold: its parts, and its home.
     pub(crate) fn of_whole_hold(self, hold: &Hold) -> BTreeSet<u32> {
-        hold.lines.iter().map(|line| self.of_sku(&line.sku)).chain([self.of_order(&hold.order_id)]).collect()
+        let mut parts = self.of_lines(&hold.lines);
+        parts.insert(self.of_order(&hold.order_id));
+        parts
     }
 
     pub(crate) fn of_effect(self, effect: &Effect) -> BTreeSet<u32> {

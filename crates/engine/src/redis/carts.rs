@@ -5,7 +5,7 @@
 //! home; only then it is answered. What was taken and not sealed is given back; what was sealed is made whole, or undone
 //! if a part is gone. Whoever finds a cart that was left half-way does the same (`recover.rs`).
 
-use super::core::{Core, Done};
+use super::core::{Core, Done, unreadable};
 use super::holds::{Logged, Open, Verdict, cart_text, made, read_no, rest_text};
 use super::script::{Call, Reply};
 use crate::EngineError;
@@ -81,7 +81,7 @@ impl Core {
     /// Each attempt has an id of its own.
     fn cart(&self, (at, _, asked): Open, now: Option<Time>) -> Cart {
         let home = self.partitions.of_order(&asked.order_id);
-        let parts: BTreeSet<u32> = asked.lines.iter().map(|line| self.partitions.of_sku(&line.sku)).collect();
+        let parts = self.partitions.of_lines(&asked.lines);
         let open = (at, self.fresh_id(now, home), asked);
         Cart { open, home, parts: parts.into_iter().collect(), taken: Vec::new(), hold: None, verdict: None }
     }
@@ -265,8 +265,7 @@ impl Core {
     /// Makes a sealed cart whole; false when a part is gone and it had to be undone.
     pub(super) async fn finish_cart(&self, hold: &Hold, now: Option<Time>) -> Result<bool, EngineError> {
         let id = [hold.id.to_string()];
-        let parts: BTreeSet<u32> = hold.lines.iter().map(|line| self.partitions.of_sku(&line.sku)).collect();
-        for part in parts {
+        for part in self.partitions.of_lines(&hold.lines) {
             let fixed = self.call(part, &Call::one("fix", &id), now).await?;
             if fixed.answers.first().and_then(|reply| reply.text(0)) != Some("fixed") {
                 self.undo(hold, now).await?;
@@ -297,16 +296,14 @@ impl Core {
             Some("gone") => return self.drop_parts(hold, now).await,
             _ => return Ok(()),
         }
-        let parts: BTreeSet<u32> = hold.lines.iter().map(|line| self.partitions.of_sku(&line.sku)).collect();
-        for part in parts {
+        for part in self.partitions.of_lines(&hold.lines) {
             self.call(part, &Call::one("void", &id), now).await?;
         }
         self.call(home, &Call::one("abort", abort_args(hold.id, "undone")), now).await.map(|_| ())
     }
 
     async fn drop_parts(&self, hold: &Hold, now: Option<Time>) -> Result<(), EngineError> {
-        let parts: BTreeSet<u32> = hold.lines.iter().map(|line| self.partitions.of_sku(&line.sku)).collect();
-        for part in parts {
+        for part in self.partitions.of_lines(&hold.lines) {
             self.call(part, &Call::one("drop", [hold.id.to_string()]), now).await?;
         }
         Ok(())
@@ -351,10 +348,6 @@ impl Core {
 
 fn abort_args(id: HoldId, state: &str) -> Vec<String> {
     vec![id.to_string(), state.to_owned()]
-}
-
-fn unreadable() -> EngineError {
-    EngineError::Corrupt("a script gave an unreadable answer".into())
 }
 
 /// Of two partitions' refusals of one cart, the one that comes first; of the same kind, both.

@@ -218,7 +218,7 @@ impl Core {
                 }
                 Ok(Done { epoch, now: moment, seq, answers })
             }
-            Some(Told::Done { .. }) | None => Err(EngineError::Corrupt("a script gave an unreadable answer".into())),
+            Some(Told::Done { .. }) | None => Err(unreadable()),
             Some(Told::Epoch(found)) => {
                 let why = format!("it is in epoch {found:?} instead of {epoch}");
                 self.shut(part, epoch, why.clone());
@@ -274,6 +274,11 @@ pub(super) fn told(error: NetError) -> EngineError {
         NetError::Changed(server) => EngineError::Auditing(format!("the server is now {server}")),
         NetError::Command(why) => EngineError::Corrupt(why),
     }
+}
+
+/// The scripts are ours: what they answer reads, or something is broken.
+pub(super) fn unreadable() -> EngineError {
+    EngineError::Corrupt("a script gave an unreadable answer".into())
 }
 
 pub(super) fn ledger_error(fault: Fault) -> EngineError {

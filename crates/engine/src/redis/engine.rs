@@ -1,6 +1,6 @@
 //! The engine: holds are decided in Redis, everything else in the ledger with Redis kept still meanwhile.
 
-use super::core::{Core, ledger_error, told};
+use super::core::{Core, ledger_error, told, unreadable};
 use super::holds::{PATIENCE, Verdict, read_text};
 use super::script::Call;
 use super::steps::Wanted;
@@ -223,10 +223,6 @@ fn halfway(error: EngineError) -> EngineError {
         }
         EngineError::Unknown(_) | EngineError::Corrupt(_) => error,
     }
-}
-
-fn unreadable() -> EngineError {
-    EngineError::Corrupt("a script gave an unreadable answer".into())
 }
 
 impl RedisEngine {

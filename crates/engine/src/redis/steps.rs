@@ -7,7 +7,7 @@
 //!
 //! A node may die after any of them: whoever finds the token asks the ledger, and finishes or gives up (`recover.rs`).
 
-use super::core::{Core, Done, fresh_token, ledger_error};
+use super::core::{Core, Done, fresh_token, ledger_error, unreadable};
 use super::holds::{PATIENCE, cart_text, read_text, rest_text};
 use super::script::Call;
 use crate::clock::monotonic;
@@ -256,10 +256,7 @@ impl Core {
         for hold in found {
             let home = self.partitions.of_order(&hold.order_id);
             if self.partitions.count() > 1 {
-                let mut parts = self.partitions.of_whole_hold(&hold);
-                let lines: BTreeSet<u32> = hold.lines.iter().map(|line| self.partitions.of_sku(&line.sku)).collect();
-                parts.retain(|part| lines.contains(part));
-                for part in parts {
+                for part in self.partitions.of_lines(&hold.lines) {
                     let items = vec!["part".into(), hold.id.to_string()];
                     match self.freeze_here(held, part, items, now).await? {
                         Froze::Holds(holds) if holds.len() == 1 => {}
@@ -461,10 +458,6 @@ impl Core {
         }
         kinds
     }
-}
-
-fn unreadable() -> EngineError {
-    EngineError::Corrupt("a script gave an unreadable answer".into())
 }
 
 /// Whatever a reading failed with, nothing was done.

@@ -17,9 +17,15 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How often a batch is decided again before the caller is asked to come back.
-const ATTEMPTS: u32 = 12;
+pub(super) const ATTEMPTS: u32 = 12;
 /// From this attempt on, an optimist locks: somebody has to get through.
 const OPTIMISM: u32 = 6;
+
+/// Two that killed one another had better not come back at the same moment.
+pub(super) async fn pause(attempt: u32) {
+    let pause = (random_seed() % (1 << attempt.min(6))) * 500;
+    tokio::time::sleep(Duration::from_micros(pause)).await;
+}
 
 /// What the batches of a node share.
 pub(super) struct Batches {
@@ -66,9 +72,7 @@ impl Batches {
             if attempt == ATTEMPTS {
                 return Err(EngineError::Unavailable(format!("gave up after {ATTEMPTS} attempts: {why}")));
             }
-            // Two that killed one another had better not come back at the same moment.
-            let pause = (random_seed() % (1 << attempt.min(6))) * 500;
-            tokio::time::sleep(Duration::from_micros(pause)).await;
+            pause(attempt).await;
         }
     }
 

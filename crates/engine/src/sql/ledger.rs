@@ -1,5 +1,6 @@
 //! The ledger of a hot store, whichever database it is: steps, and what a hot store is filled from.
 
+use super::batch::{ATTEMPTS, pause};
 use super::effect::Effect;
 use super::engine::{SqlEngine, read};
 use super::fault::Fault;
@@ -7,14 +8,10 @@ use super::hot::{NOTHING, Step, Stepped, once};
 use super::hot_store::{HotRow, HotTx};
 use super::store::{Mode, Store, Tx};
 use super::{effect, lists};
-use crate::clock::random_seed;
 use crate::{Engine, HoldFilter, Page};
 use async_trait::async_trait;
 use holdfast_domain::{CustomerId, Hold, HoldId, OrderId, OrderRef, PaymentKey, Sku, Stock, Time};
-use std::time::Duration;
 
-/// How often a step is begun again before the caller is asked to come back.
-const ATTEMPTS: u32 = 12;
 /// Rows a page.
 pub(crate) const PAGE: usize = 1000;
 
@@ -101,8 +98,7 @@ macro_rules! written {
 async fn again(attempt: &mut u32, why: &str) {
     *attempt += 1;
     tracing::debug!(attempt, why, "a step of the ledger is begun again");
-    let pause = (random_seed() % (1 << (*attempt).min(6))) * 500;
-    tokio::time::sleep(Duration::from_micros(pause)).await;
+    pause(*attempt).await;
 }
 
 #[async_trait]

@@ -73,18 +73,13 @@ fn held(fact: &Result<Fact, Corrupt>) -> Option<&holdfast_domain::Hold> {
     }
 }
 
-/// The partitions that log a hold.
-fn parts_of(hold: &holdfast_domain::Hold, partitions: Partitions) -> BTreeSet<u32> {
-    hold.lines.iter().map(|line| partitions.of_sku(&line.sku)).collect()
-}
-
 /// Holds that are logged in some of their partitions within what is ripe, but not in all.
 fn incomplete(logs: &[Log<'_>], partitions: Partitions, void: &HashSet<HoldId>) -> HashSet<HoldId> {
     let mut seen: HashMap<HoldId, (BTreeSet<u32>, BTreeSet<u32>)> = HashMap::new();
     for log in logs {
         for (_, fact) in log.entries[..log.ripe].iter().flat_map(|entry| &entry.facts) {
             if let Some(hold) = held(fact).filter(|hold| !void.contains(&hold.id)) {
-                let wanted = || (parts_of(hold, partitions), BTreeSet::new());
+                let wanted = || (partitions.of_lines(&hold.lines), BTreeSet::new());
                 seen.entry(hold.id).or_insert_with(wanted).1.insert(log.part);
             }
         }
@@ -171,7 +166,7 @@ impl<'v> Order<'v> {
             if self.void.contains(&hold.id) {
                 return Next::Skip;
             }
-            let waits = self.waiting.entry(hold.id).or_insert_with(|| parts_of(hold, self.partitions));
+            let waits = self.waiting.entry(hold.id).or_insert_with(|| self.partitions.of_lines(&hold.lines));
             waits.remove(&part);
             if !waits.is_empty() {
                 return Next::Skip;

@@ -1,6 +1,6 @@
 //! Everything that can be asked.
 
-use crate::{CustomerId, Hold, HoldId, Lines, Money, OrderId, PaymentFact, Ref, Sku, Time, Total, Ttl};
+use crate::{CustomerId, Hold, HoldId, JobReport, Lines, Money, OrderId, PaymentFact, Ref, Sku, Time, Total, Ttl};
 
 /// One request to the inventory. TTLs are intervals; fresh ids come with the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +70,8 @@ pub enum Command {
     },
     /// Decide what a payment does.
     Settle(Box<PaymentFact>),
+    /// Note what became of something that is owed at the provider.
+    Job(Box<JobReport>),
     /// One bounded pass of the janitor: expire lapsed holds, oldest deadline first, and look at payments that wait.
     Sweep {
         /// At most so many holds.

@@ -54,6 +54,12 @@ kinds! {
     PaymentCanceled = "payment_canceled",
     /// Money was given back at the provider.
     PaymentRefunded = "payment_refunded",
+    /// Captured money did not come after all.
+    PaymentCaptureFailed = "payment_capture_failed",
+    /// A refund did not reach the shopper.
+    PaymentRefundFailed = "payment_refund_failed",
+    /// A payment's money is disputed.
+    PaymentDisputed = "payment_disputed",
     /// A payment waits for its hold to appear.
     PaymentUnmatched = "payment_unmatched",
     /// A person must look at a payment.
@@ -64,6 +70,10 @@ kinds! {
     VoidDue = "void_due",
     /// An authorisation is to be captured.
     CaptureDue = "capture_due",
+    /// The provider is being asked for a refund, void or capture.
+    RefundRequested = "refund_requested",
+    /// A person must look at a refund, void or capture.
+    RefundNeedsAttention = "refund_needs_attention",
     /// A refund, void or capture was carried out.
     RefundSucceeded = "refund_succeeded",
 }

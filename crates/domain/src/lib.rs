@@ -28,7 +28,8 @@ pub use money::{Currency, Money};
 pub use order::{Order, OrderFile, OrderLine, OrderStatus};
 pub use outcome::{Outcome, Settlement};
 pub use payment::{
-    Job, JobKind, JobReason, JobState, OrderRef, Payment, PaymentFact, PaymentKey, PaymentKind, PaymentStatus,
+    Job, JobKind, JobReason, JobReport, JobState, JobTurn, OrderRef, Payment, PaymentFact, PaymentKey, PaymentKind,
+    PaymentStatus,
 };
 pub use quantity::{MAX_QUANTITY, MAX_TOTAL, Quantity, Total};
 pub use refusal::{Refusal, Short};

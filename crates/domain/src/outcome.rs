@@ -1,6 +1,6 @@
 //! Everything that can be answered, when the rules say yes.
 
-use crate::{Hold, JobKind, JobReason, Order, Stock};
+use crate::{Hold, Job, JobKind, JobReason, Order, Stock};
 
 /// The answer to a command that was not refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum Outcome {
     Order(Order),
     /// What a payment did.
     Settled(Settlement),
+    /// The job after a report.
+    Job(Job),
     /// It was written down.
     Recorded,
     /// What a janitor's pass did.
@@ -64,4 +66,6 @@ pub enum Settlement {
     },
     /// Its order ended as refunded.
     OrderRefunded(Order),
+    /// Its order ended because it could not be captured.
+    CaptureFailed(Order),
 }

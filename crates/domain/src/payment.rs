@@ -37,6 +37,18 @@ pub enum PaymentKind {
     Canceled,
     /// So much was given back so far, in minor units, all refunds of the payment taken together.
     Refunded(u64),
+    /// So much was given back by one refund, in minor units, besides what others gave back.
+    RefundedBy(u64),
+    /// A capture did not bring the money after all.
+    CaptureFailed,
+    /// A refund has reached the shopper.
+    RefundSucceeded,
+    /// A refund, or a void, did not come about after all.
+    RefundFailed,
+    /// The shopper's bank takes the money back, or asks to.
+    Disputed,
+    /// Nothing yet, but which order the payment is for.
+    Named,
 }
 
 /// How a fact names the order it is for.
@@ -63,6 +75,8 @@ pub struct PaymentFact {
     pub money: Money,
     /// Where to write to the shopper, if told.
     pub email: Option<Box<str>>,
+    /// The provider's id of the refund, the capture or the dispute that it tells of.
+    pub reference: Option<Ref>,
 }
 
 /// Where a payment stands with us.
@@ -135,12 +149,50 @@ pub struct Payment {
     pub failed: bool,
     /// It was canceled at the provider.
     pub canceled: bool,
+    /// A capture failed for good.
+    pub capture_failed: bool,
+    /// The refund that we asked for failed, and nobody has asked again.
+    pub refund_failed: bool,
+    /// Its money is disputed.
+    pub disputed: bool,
     /// Minor units given back so far.
     pub refunded: u64,
     /// Where it stands.
     pub status: PaymentStatus,
     /// When we first heard of it, or, if its money came before its order was known, when that was.
     pub received_at: Time,
+}
+
+impl Payment {
+    /// A payment of which nothing is known but its name.
+    pub(crate) fn new(key: PaymentKey, now: Time) -> Self {
+        Self {
+            key,
+            order: None,
+            money: Money::default(),
+            email: None,
+            authorized: false,
+            captured: false,
+            failed: false,
+            canceled: false,
+            capture_failed: false,
+            refund_failed: false,
+            disputed: false,
+            refunded: 0,
+            status: PaymentStatus::Open,
+            received_at: now,
+        }
+    }
+
+    /// The money came and stayed.
+    pub fn is_captured(&self) -> bool {
+        self.captured && !self.capture_failed
+    }
+
+    /// All of what it brought was given back.
+    pub fn is_refunded(&self) -> bool {
+        self.money.amount.is_some_and(|amount| amount > 0 && self.refunded >= amount)
+    }
 }
 
 /// What a job does at the provider.
@@ -183,6 +235,8 @@ pub enum JobReason {
     Unmatched,
     /// A confirmed order's payment was only authorised.
     OrderConfirmed,
+    /// It could not be captured, and its order ended.
+    CaptureFailed,
 }
 
 impl JobReason {
@@ -194,14 +248,22 @@ impl JobReason {
             Self::StockGone => "stock_gone",
             Self::Unmatched => "unmatched",
             Self::OrderConfirmed => "order_confirmed",
+            Self::CaptureFailed => "capture_failed",
         }
     }
 
+    const ALL: [Self; 6] = [
+        Self::AmountMismatch,
+        Self::DuplicatePayment,
+        Self::StockGone,
+        Self::Unmatched,
+        Self::OrderConfirmed,
+        Self::CaptureFailed,
+    ];
+
     /// Reads the stable name.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::AmountMismatch, Self::DuplicatePayment, Self::StockGone, Self::Unmatched, Self::OrderConfirmed]
-            .into_iter()
-            .find(|r| r.as_str() == text)
+        Self::ALL.into_iter().find(|r| r.as_str() == text)
     }
 }
 
@@ -252,4 +314,67 @@ pub struct Job {
     pub money: Money,
     /// When it became due.
     pub created_at: Time,
+    /// How often somebody took it to ask the provider. A report names the number it was taken with.
+    pub attempts: u32,
+    /// Nobody takes it before this moment.
+    pub next_at: Time,
+    /// The provider's id of what it did.
+    pub reference: Option<Ref>,
+    /// What went wrong last, in words for people.
+    pub error: Option<Box<str>>,
+}
+
+/// What became of a job: see [`crate::Command::Job`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobReport {
+    /// Of which payment.
+    pub payment: PaymentKey,
+    /// What it is about. A report on another kind of job than the payment has by now is refused.
+    pub kind: JobKind,
+    /// What.
+    pub turn: JobTurn,
+}
+
+/// The turns that a job takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobTurn {
+    /// Somebody is about to ask the provider, and wants to be alone in it for so many seconds.
+    Take {
+        /// How long.
+        seconds: u32,
+    },
+    /// The provider has accepted it and will tell the end later. Look again after so many seconds.
+    Accepted {
+        /// The number it was taken with.
+        attempt: u32,
+        /// The provider's id of what it does.
+        reference: Option<Ref>,
+        /// How long to wait for the provider's word.
+        seconds: u32,
+    },
+    /// The provider did it.
+    Done {
+        /// The number it was taken with.
+        attempt: u32,
+        /// The provider's id of what it did.
+        reference: Option<Ref>,
+    },
+    /// It could not be done now.
+    Later {
+        /// The number it was taken with.
+        attempt: u32,
+        /// Why, in words for people.
+        error: Box<str>,
+        /// When to try again.
+        seconds: u32,
+    },
+    /// It will not be done however often it is tried.
+    Failed {
+        /// The number it was taken with.
+        attempt: u32,
+        /// Why, in words for people.
+        error: Box<str>,
+    },
+    /// A person wants it tried again.
+    Retry,
 }

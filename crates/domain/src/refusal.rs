@@ -1,6 +1,6 @@
 //! What the rules refuse, each with one stable code. Infrastructure failures are not refusals.
 
-use crate::Sku;
+use crate::{JobState, Sku};
 
 /// One short SKU of a cart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +54,8 @@ pub enum Refusal {
     },
     /// The hold had lapsed and its units cannot be taken again; carries the short SKUs.
     StockGone(Vec<Short>),
+    /// The job is not for taking or retrying now; carries how far it is.
+    JobNotDue(JobState),
     /// More units than were bought and not yet returned.
     ReturnExceedsOrder(Sku),
     /// The asked total is below what is held and sold; carries that sum.
@@ -87,6 +89,7 @@ impl Refusal {
             Self::CustomerLimit { .. } => "customer_limit",
             Self::SoldOut { .. } => "sold_out",
             Self::StockGone(_) => "stock_gone",
+            Self::JobNotDue(_) => "job_not_due",
             Self::ReturnExceedsOrder(_) => "return_exceeds_order",
             Self::TotalBelowCommitted(_) => "total_below_committed",
             Self::InsufficientAvailable(_) => "insufficient_available",

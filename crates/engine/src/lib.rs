@@ -29,6 +29,7 @@ pub use error::EngineError;
 pub use holdfast_domain as domain;
 pub use redis::{Durability, RedisConfig};
 pub use seam::{
-    Answer, Applied, AuditReport, Drift, Engine, Health, HoldFilter, LedgerFilter, Now, NumberedEntry, OrderView, Page,
+    Answer, Applied, AuditReport, Drift, Engine, Health, HoldFilter, LedgerFilter, Note, Now, NumberedEntry, OrderView,
+    Page,
 };
 pub use sql::{OpenError, SqlConfig, Strategy};

@@ -29,13 +29,14 @@ pub(crate) enum Phase {
     Events,
     Receipts,
     Purchases,
+    Notes,
     Ledger,
     /// Everything is there and is compared.
     Check,
 }
 
 impl Phase {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Stocks,
         Self::Holds,
         Self::Orders,
@@ -44,6 +45,7 @@ impl Phase {
         Self::Events,
         Self::Receipts,
         Self::Purchases,
+        Self::Notes,
         Self::Ledger,
         Self::Check,
     ];
@@ -59,6 +61,7 @@ impl Phase {
             Self::Events => "events",
             Self::Receipts => "keys",
             Self::Purchases => "purchases",
+            Self::Notes => "notes",
             Self::Ledger => "ledger",
             Self::Check => "check",
         }
@@ -78,7 +81,8 @@ impl Phase {
             Self::Jobs => Self::Events,
             Self::Events => Self::Receipts,
             Self::Receipts => Self::Purchases,
-            Self::Purchases => Self::Ledger,
+            Self::Purchases => Self::Notes,
+            Self::Notes => Self::Ledger,
             Self::Ledger | Self::Check => Self::Check,
         }
     }
@@ -94,6 +98,8 @@ pub(crate) enum Rows {
     Events(Vec<(Ref, Ref)>),
     Receipts(Vec<(Ref, Box<str>)>),
     Purchases(Vec<(CustomerId, Sku, i64)>),
+    /// Name and text.
+    Notes(Vec<(String, String)>),
     /// Numbered without a gap from the one after the cursor on.
     Entries(Vec<Entry>),
 }
@@ -109,6 +115,7 @@ impl Rows {
             Self::Events(rows) => rows.len(),
             Self::Receipts(rows) => rows.len(),
             Self::Purchases(rows) => rows.len(),
+            Self::Notes(rows) => rows.len(),
             Self::Entries(rows) => rows.len(),
         }
     }
@@ -137,6 +144,8 @@ pub struct Counts {
     pub purchases: u64,
     /// Ledger entries.
     pub entries: u64,
+    /// Notes that the service keeps.
+    pub notes: u64,
 }
 
 impl Counts {
@@ -151,6 +160,7 @@ impl Counts {
             + self.receipts
             + self.purchases
             + self.entries
+            + self.notes
     }
 }
 

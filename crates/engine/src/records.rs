@@ -175,6 +175,9 @@ pub(crate) struct PaymentRecord<'a> {
     pub(crate) refunded: i64,
     pub(crate) status: &'a str,
     pub(crate) received_at: i64,
+    pub(crate) capture_failed: bool,
+    pub(crate) refund_failed: bool,
+    pub(crate) disputed: bool,
 }
 
 impl PaymentRecord<'_> {
@@ -189,6 +192,9 @@ impl PaymentRecord<'_> {
             captured: self.captured,
             failed: self.failed,
             canceled: self.canceled,
+            capture_failed: self.capture_failed,
+            refund_failed: self.refund_failed,
+            disputed: self.disputed,
             refunded: count(self.refunded)?,
             status: word(self.status, PaymentStatus::parse)?,
             received_at: Time::from_millis(self.received_at),
@@ -207,6 +213,10 @@ pub(crate) struct JobRecord<'a> {
     pub(crate) amount: Option<i64>,
     pub(crate) currency: Option<&'a str>,
     pub(crate) created_at: i64,
+    pub(crate) attempts: i64,
+    pub(crate) next_at: i64,
+    pub(crate) reference: Option<&'a str>,
+    pub(crate) error: Option<&'a str>,
 }
 
 impl JobRecord<'_> {
@@ -219,6 +229,10 @@ impl JobRecord<'_> {
             idempotency_key: self.idempotency_key.into(),
             money: money(self.amount, self.currency)?,
             created_at: Time::from_millis(self.created_at),
+            attempts: u32::try_from(self.attempts).map_err(bad("a count"))?,
+            next_at: Time::from_millis(self.next_at),
+            reference: self.reference.map(reference).transpose()?,
+            error: self.error.map(Into::into),
         })
     }
 }

@@ -3,7 +3,8 @@
 use crate::EngineError;
 use async_trait::async_trait;
 use holdfast_domain::{
-    Command, Entry, Hold, HoldId, HoldStatus, Job, Order, OrderId, Outcome, Payment, Refusal, Sku, Stock, Time,
+    Command, Entry, Hold, HoldId, HoldStatus, Job, Order, OrderId, Outcome, Payment, PaymentKey, Refusal, Sku, Stock,
+    Time,
 };
 use std::pin::Pin;
 use std::sync::Arc;
@@ -80,6 +81,16 @@ pub struct OrderView {
     pub order: Order,
     /// Its payment, once one is known.
     pub payment: Option<Payment>,
+}
+
+/// A text that the service keeps in the engine's store. Written by comparing and setting, so that of two nodes that
+/// want to write it, one does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Counts every writing of it, from 1.
+    pub version: u64,
+    /// What it says, up to 64 KiB.
+    pub text: String,
 }
 
 /// Where two counts of the same thing differ.
@@ -193,6 +204,23 @@ pub trait Engine: Send + Sync + 'static {
     /// Refunds and voids in the order in which they became due, by state name if given.
     async fn refunds(&self, state: Option<String>, after: u64, limit: usize) -> Result<Page<Job>, EngineError>;
 
+    /// A payment with its jobs.
+    async fn payment(&self, key: &PaymentKey) -> Result<Option<(Payment, Vec<Job>)>, EngineError>;
+
+    /// What is to be done at a provider by this moment: jobs with state due or requested that nobody is at, what has waited
+    /// longest first.
+    async fn due_jobs(&self, provider: &str, now: Time, limit: usize) -> Result<Vec<Job>, EngineError>;
+
+    /// A note, by its name of up to 255 bytes.
+    async fn note(&self, name: &str) -> Result<Option<Note>, EngineError>;
+
+    /// Notes whose names begin so, after the given name, in byte order.
+    async fn notes(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<(String, Note)>, EngineError>;
+
+    /// Writes a note durably, if it has this version; 0: if there is none. No text removes it. `false`: somebody else
+    /// was first, and nothing was written.
+    async fn put_note(&self, name: &str, version: u64, text: Option<&str>) -> Result<bool, EngineError>;
+
     /// Compares counters with the ledger, the holds and the orders.
     async fn audit(&self) -> Result<AuditReport, EngineError>;
 
@@ -201,4 +229,11 @@ pub trait Engine: Send + Sync + 'static {
 
     /// The engine's clock.
     fn time(&self) -> Time;
+}
+
+/// Which names come after the given one and begin so: those after the first and before the second of these.
+pub(crate) fn note_range(prefix: &str, after: Option<&str>) -> (String, String) {
+    let after = after.filter(|after| *after >= prefix).unwrap_or(prefix);
+    // Names are text, and no text has this byte sequence but at its end.
+    (after.to_owned(), format!("{prefix}\u{10ffff}"))
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What must be refused, in SQL that every kind of database reads.
-const ATTACKS: [&str; 35] = [
+const ATTACKS: [&str; 36] = [
     "UPDATE stock SET available = -1",
     "UPDATE stock SET held = -1",
     "UPDATE stock SET sold = -1",
@@ -54,6 +54,7 @@ const ATTACKS: [&str; 35] = [
     "INSERT INTO hot_partitions (part, epoch, is_auditing, since, server, drained_epoch, drained_seq)
      VALUES (0, 1, false, 0, '', 0, 0), (0, 2, false, 0, '', 0, 0)",
     "INSERT INTO hot_steps (token, effects, at) VALUES ('t', 'x', 1), ('t', '', 2)",
+    "INSERT INTO notes (name, version, text) VALUES ('n', 1, 'x'), ('n', 2, 'y')",
 ];
 
 /// What must be refused besides, in the words of each kind.

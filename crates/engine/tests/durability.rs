@@ -161,6 +161,29 @@ fn a_second_opener_is_told_who_has_the_folder() {
     Embedded::open(folder.path()).unwrap();
 }
 
+#[tokio::test]
+async fn a_store_of_version_1_is_brought_up_to_date_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = rusqlite::Connection::open(folder.path().join("holdfast.db")).unwrap();
+    db.execute_batch(include_str!("../src/embedded/sql/schema.sql")).unwrap();
+    db.execute_batch(
+        "INSERT INTO payments VALUES (1, 'stripe', 'pi_1', 'O1', NULL, 100, 'EUR', NULL, 0, 1, 0, 0, 0, 'reversing', 5);
+         INSERT INTO jobs VALUES (1, 'stripe', 'pi_1', 0, 'refund', 'stock_gone', 'due', 'key', 100, 'EUR', 5);
+         INSERT INTO ledger VALUES (1, 5, 'refund_due', NULL, 0, 0, 0, NULL, 'O1', 'stripe:pi_1');",
+    )
+    .unwrap();
+    db.pragma_update(None, "user_version", 1).unwrap();
+    drop(db);
+    let engine = Embedded::open(folder.path()).unwrap();
+    let due = engine.due_jobs("stripe", engine.time(), 10).await.unwrap();
+    assert_eq!((due.len(), due[0].attempts, &*due[0].idempotency_key), (1, 0, "key"));
+    assert_eq!(engine.put_note("a", 0, Some("b")).await, Ok(true));
+    drop(engine);
+    let again = Embedded::open(folder.path()).unwrap();
+    assert_eq!(again.note("a").await.unwrap().unwrap().text, "b");
+    common::invariants::check(&again).await;
+}
+
 #[test]
 fn a_store_of_a_newer_version_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -171,9 +194,9 @@ fn a_store_of_a_newer_version_is_left_alone() {
     };
     version(99);
     let Err(refused) = Embedded::open(folder.path()) else { panic!("a newer store was opened") };
-    assert!(matches!(refused, Failure::Version { found: 99, known: 1 }), "{refused:?}");
+    assert!(matches!(refused, Failure::Version { found: 99, known: 2 }), "{refused:?}");
     assert!(refused.to_string().contains("version 99"), "{refused}");
-    version(1);
+    version(2);
     let again = Embedded::open(folder.path()).unwrap();
     let answers = again.apply_now(vec![cart("O1", &[("A", 5)]).into()], Now::Clock).unwrap();
     assert!(answers[0].is_ok(), "nothing was lost meanwhile: {answers:?}");

@@ -12,7 +12,7 @@ use holdfast_engine::domain::Command;
 use holdfast_engine::{Now, Strategy};
 use std::path::Path;
 
-const VERSIONS: [&str; 3] = ["1", "2", "3"];
+const VERSIONS: [&str; 4] = ["1", "2", "3", "4"];
 
 async fn nodes_that_start_at_once_make_the_tables_once(kind: Kind) {
     for _ in 0..5 {

@@ -10,9 +10,7 @@ use common::dice::Dice;
 use common::invariants::{Everything, check};
 use common::make::START;
 use common::random::{Ask, Shop, Step, name};
-use holdfast_engine::domain::{
-    Command, HoldId, HoldStatus, Outcome, PaymentKind, PaymentStatus, Policy, Settlement, Time,
-};
+use holdfast_engine::domain::{Command, HoldId, HoldStatus, Outcome, PaymentStatus, Policy, Settlement, Time};
 use holdfast_engine::{Answer, Engine};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -86,7 +84,6 @@ fn check_answer(command: &Command, answer: &Answer, now: Time) {
             assert!(matches!(hold.status, HoldStatus::Released | HoldStatus::Expired), "{hold:?}");
         }
         (Command::Settle(fact), Ok(Outcome::Settled(Settlement::Confirmed(order)))) => {
-            assert!(matches!(fact.kind, PaymentKind::Captured | PaymentKind::Authorized));
             assert_eq!(order.payment.as_ref(), Some(&fact.payment));
         }
         _ => {}
@@ -104,11 +101,16 @@ fn check_history(before: &Everything, after: &Everything) {
         );
         assert!(old.status == HoldStatus::Held || new.status != HoldStatus::Held, "{old:?} {new:?}");
     }
-    for (old, new) in before.payments.iter().zip(&after.payments) {
-        assert_eq!(old.key, new.key);
-        assert!(new.refunded >= old.refunded);
+    for old in &before.payments {
+        // One that is known to be the shop's only now stands where it was first heard of.
+        let new = after.payments.iter().find(|new| new.key == old.key).unwrap();
         let has_ended = matches!(old.status, PaymentStatus::Refunded | PaymentStatus::Voided);
-        assert!(!has_ended || new.status == old.status, "a terminal state is never left: {old:?} {new:?}");
+        // Money that comes of what was let go, and a refund that fails, are told after the end.
+        let is_reopened = new.refund_failed || (old.status == PaymentStatus::Voided && new.captured && !old.captured);
+        assert!(
+            !has_ended || new.status == old.status || is_reopened,
+            "a terminal state is never left: {old:?} {new:?}"
+        );
     }
     for (id, old) in &before.orders {
         let new = &after.orders[id];

@@ -26,6 +26,8 @@ const CODES: &[(&str, u16, &str)] = &[
     ("body_too_large", 413, "The body is too large"),
     ("unsupported_media_type", 415, "The content type is not supported"),
     ("request_timeout", 408, "The request took too long to arrive"),
+    ("bad_signature", 400, "The signature is not good"),
+    ("bad_event", 400, "The event cannot be used"),
     ("unauthenticated", 401, "No valid API key"),
     ("forbidden", 403, "The API key may not do this"),
     ("not_found", 404, "There is no such thing"),
@@ -41,6 +43,7 @@ const CODES: &[(&str, u16, &str)] = &[
     ("customer_limit", 409, "The customer's limit is reached"),
     ("sold_out", 409, "Not enough is available"),
     ("stock_gone", 409, "The hold had lapsed and its units are gone"),
+    ("job_not_due", 409, "There is nothing to be tried again"),
     ("return_exceeds_order", 409, "More would be returned than was bought"),
     ("total_below_committed", 409, "The total is below what is held and sold"),
     ("insufficient_available", 409, "Not enough is available"),
@@ -195,6 +198,7 @@ impl From<Refusal> for Problem {
                 new("nothing was held").with("items", &shorts(&items)).with("may_return", &may_return)
             }
             Refusal::StockGone(items) => new("nothing was changed; send the money back").with("items", &shorts(&items)),
+            Refusal::JobNotDue(state) => told(format!("it is {}", state.as_str())).with("state", state.as_str()),
             Refusal::ReturnExceedsOrder(sku) => told(format!("of {:?}", sku.as_str())).with("sku", sku.as_str()),
             Refusal::TotalBelowCommitted(committed) => {
                 told(format!("{committed} units are held or sold")).with("committed", &committed)
@@ -251,6 +255,7 @@ mod tests {
             (Refusal::CustomerLimit { sku: sku.clone(), limit: 1, has: 1, requested: 1 }, 409),
             (Refusal::SoldOut { items: vec![], may_return: false }, 409),
             (Refusal::StockGone(vec![]), 409),
+            (Refusal::JobNotDue(holdfast_domain::JobState::Succeeded), 409),
             (Refusal::ReturnExceedsOrder(sku), 409),
             (Refusal::TotalBelowCommitted(1), 409),
             (Refusal::InsufficientAvailable(1), 409),

@@ -80,6 +80,11 @@ impl Inventory {
                 self.want_receipt(key.as_ref(), out);
             }
             Command::Settle(fact) => self.want_settle(fact, now, out),
+            Command::Job(report) => {
+                let key = &report.payment;
+                self.want_unless(self.payments.contains_key(key), Key::Payment(key.clone()), out);
+                self.want_order_ref(self.payments.get(key).and_then(|p| p.value.order.as_ref()), now, out);
+            }
             Command::Sweep { limit } => {
                 if !self.whole {
                     self.want_unless(false, Key::Due(*limit), out);
@@ -311,8 +316,10 @@ impl Inventory {
         self.receipts.entry(key).or_insert(used_for);
     }
 
-    /// Hands in payments with status unmatched, oldest first, and answers [`Key::Stale`].
-    pub fn put_stale(&mut self, payments: Vec<(Payment, Vec<Job>)>) {
+    /// Hands in payments with status unmatched, and answers [`Key::Stale`].
+    pub fn put_stale(&mut self, mut payments: Vec<(Payment, Vec<Job>)>) {
+        // Of those that came at one moment, no store knows which was first.
+        payments.sort_by(|(a, _), (b, _)| (a.received_at, &a.key).cmp(&(b.received_at, &b.key)));
         self.absent.insert(Key::Stale);
         for (payment, jobs) in payments {
             self.stale.push(payment.key.clone());

@@ -10,6 +10,7 @@
 mod book;
 mod confirm;
 mod holds;
+mod jobs;
 mod load;
 mod payments;
 mod record;
@@ -198,6 +199,7 @@ impl Inventory {
             Command::Confirm { hold, payment_ref } => self.confirm(*hold, payment_ref.as_deref(), now),
             Command::Return { order, lines, key } => self.take_return(order, lines, key.as_ref(), now),
             Command::Settle(fact) => Ok(Outcome::Settled(self.settle(fact, now))),
+            Command::Job(report) => self.report_job(report, now),
             Command::Sweep { limit } => Ok(self.sweep(*limit, now)),
             Command::Record(record) => self.record_decided(record, now),
         }

@@ -1,11 +1,13 @@
 //! The rules for payments: what each fact settles.
 //!
 //! An event is remembered in the same step as its effect, never before it. Facts that happen once per payment are
-//! deduplicated by the payment itself, so that two event ids for one fact have one effect.
+//! deduplicated by the payment itself, so that two event ids for one fact have one effect. A fact is first written into
+//! its payment; what follows from it is derived from everything known of the payment by then, so that the same facts
+//! end the same way in whichever order they come.
 
 use super::{About, Inventory, Mark, Tracked};
 use crate::{
-    EntryKind, Hold, HoldId, HoldStatus, Job, JobKind, JobReason, JobState, Order, OrderFile, OrderId, OrderRef,
+    EntryKind, Hold, HoldId, HoldStatus, JobKind, JobReason, JobState, Order, OrderFile, OrderId, OrderRef,
     OrderStatus, Payment, PaymentFact, PaymentKey, PaymentKind, PaymentStatus, Refusal, Settlement, Time,
 };
 
@@ -15,82 +17,160 @@ impl Inventory {
         if self.events.contains(&event) {
             return Settlement::Duplicate;
         }
-        let known = self.payments.get(&fact.payment);
-        if fact.order.is_none() && known.is_none_or(|p| p.value.order.is_none()) {
+        let is_news = self.note_fact(fact, now);
+        let Some(payment) = self.payments.get(&fact.payment).map(|p| p.value.clone()) else {
+            return Settlement::Recorded;
+        };
+        let is_ours = payment.order.is_some();
+        // A foreign event is not worth a row; told again, it changes nothing, unless it is added up.
+        if is_ours || matches!(fact.kind, PaymentKind::RefundedBy(_)) {
+            self.events.insert(event.clone());
+            self.changes.events.push(event);
+        }
+        if !is_ours {
+            // Not ours, as far as we know; a later fact may tell otherwise.
             return Settlement::Ignored;
         }
-        self.events.insert(event.clone());
-        self.changes.events.push(event);
-        if !self.note_fact(fact, now) {
+        if !is_news {
             return Settlement::Duplicate;
         }
         match fact.kind {
-            PaymentKind::Failed => Settlement::Recorded,
-            PaymentKind::Canceled => self.canceled(&fact.payment, now),
-            PaymentKind::Refunded(_) => self.refunded(&fact.payment, now),
-            PaymentKind::Authorized | PaymentKind::Captured => self.money_came(&fact.payment, now),
+            PaymentKind::Canceled => self.release_canceled(&payment, now),
+            PaymentKind::RefundFailed => self.refund_failed(fact, now),
+            PaymentKind::RefundSucceeded | PaymentKind::Refunded(_) | PaymentKind::RefundedBy(_) => {
+                self.refund_told(fact, &payment, now);
+            }
+            PaymentKind::Captured if payment.status == PaymentStatus::Voided => {
+                return self.captured_after_void(&payment, now);
+            }
+            _ => {}
+        }
+        self.follow(&fact.payment, now)
+    }
+
+    /// Money came of an authorisation that was let go, as we thought: nobody may keep it.
+    fn captured_after_void(&mut self, payment: &Payment, now: Time) -> Settlement {
+        match self.jobs.get(&(payment.key.clone(), false)).map(|job| job.value.reason) {
+            Some(reason) => self.reverse(payment, reason, now),
+            // It was let go before its order was known.
+            None => {
+                self.set_status(&payment.key, PaymentStatus::Open);
+                self.follow(&payment.key, now)
+            }
         }
     }
 
-    /// Writes the fact into its payment; false when it says nothing new or the payment has ended.
+    /// Writes the fact into its payment; false when it says nothing new, or the payment has ended.
     fn note_fact(&mut self, fact: &PaymentFact, now: Time) -> bool {
-        let new = || Payment {
-            key: fact.payment.clone(),
-            order: None,
-            money: fact.money,
-            email: None,
-            authorized: false,
-            captured: false,
-            failed: false,
-            canceled: false,
-            refunded: 0,
-            status: PaymentStatus::Open,
-            received_at: now,
-        };
-        let is_new = !self.payments.contains_key(&fact.payment);
-        let empty = || Tracked { value: new(), mark: Mark::New };
-        let tracked = self.payments.entry(fact.payment.clone()).or_insert_with(empty);
-        if is_new || tracked.touch() {
-            self.changes.payments.push(fact.payment.clone());
-        }
-        let payment = &mut tracked.value;
+        let payment = self.touch_payment(&fact.payment, now);
+        let was_named = payment.order.is_some();
         payment.order = payment.order.take().or_else(|| fact.order.clone());
         payment.email = payment.email.take().or_else(|| fact.email.clone());
-        payment.money.amount = payment.money.amount.or(fact.money.amount);
+        let is_of_payment = matches!(
+            fact.kind,
+            PaymentKind::Authorized
+                | PaymentKind::Captured
+                | PaymentKind::Failed
+                | PaymentKind::Canceled
+                | PaymentKind::Named
+        );
+        if is_of_payment {
+            payment.money.amount = payment.money.amount.or(fact.money.amount);
+        }
         payment.money.currency = payment.money.currency.or(fact.money.currency);
+        let is_named = payment.order.is_some();
+        let is_news = Self::set_flag(payment, fact);
+        // What a capture brought is what counts, whatever was authorised.
+        if is_news && fact.kind == PaymentKind::Captured {
+            payment.money.amount = fact.money.amount.or(payment.money.amount);
+        }
+        let has_ended = match fact.kind {
+            PaymentKind::RefundFailed => false,
+            PaymentKind::Captured => payment.status == PaymentStatus::Refunded,
+            _ => matches!(payment.status, PaymentStatus::Refunded | PaymentStatus::Voided),
+        };
+        let told = Self::told_by(payment);
+        if is_named && !was_named {
+            // Everything that was known before it was known to be ours.
+            told.into_iter().for_each(|kind| self.note_payment(&fact.payment, kind, now));
+            return !has_ended;
+        }
+        if is_named
+            && is_news
+            && let Some(kind) = Self::entry_of(fact.kind)
+        {
+            self.note_payment(&fact.payment, kind, now);
+        }
+        is_news && !has_ended
+    }
+
+    /// The payment, for changing; made if it is not known.
+    fn touch_payment(&mut self, key: &PaymentKey, now: Time) -> &mut Payment {
+        let changes = &mut self.changes.payments;
+        let tracked = self.payments.entry(key.clone()).or_insert_with(|| {
+            changes.push(key.clone());
+            Tracked { value: Payment::new(key.clone(), now), mark: Mark::New }
+        });
+        if tracked.touch() {
+            changes.push(key.clone());
+        }
+        &mut tracked.value
+    }
+
+    /// False if the payment says so already.
+    fn set_flag(payment: &mut Payment, fact: &PaymentFact) -> bool {
         let flag = match fact.kind {
             PaymentKind::Authorized => &mut payment.authorized,
             PaymentKind::Captured => &mut payment.captured,
             PaymentKind::Failed => &mut payment.failed,
             PaymentKind::Canceled => &mut payment.canceled,
+            PaymentKind::CaptureFailed => &mut payment.capture_failed,
+            PaymentKind::RefundFailed => &mut payment.refund_failed,
+            PaymentKind::Disputed => &mut payment.disputed,
             PaymentKind::Refunded(total) => {
-                let news = total > payment.refunded;
+                let is_news = total > payment.refunded;
                 payment.refunded = payment.refunded.max(total);
-                if news {
-                    self.note_payment(&fact.payment, EntryKind::PaymentRefunded, now);
-                }
-                return news;
+                return is_news;
             }
+            PaymentKind::RefundedBy(part) => {
+                payment.refunded = payment.refunded.saturating_add(part).min(crate::Money::MAX_AMOUNT);
+                return part > 0;
+            }
+            PaymentKind::RefundSucceeded => return true,
+            PaymentKind::Named => return false,
         };
-        if std::mem::replace(flag, true) {
-            return false;
-        }
-        // What a capture brought is what counts, whatever was authorised.
-        if fact.kind == PaymentKind::Captured {
-            payment.money.amount = fact.money.amount.or(payment.money.amount);
-        }
-        let has_ended = matches!(payment.status, PaymentStatus::Refunded | PaymentStatus::Voided);
-        let kind = match fact.kind {
+        !std::mem::replace(flag, true)
+    }
+
+    fn entry_of(kind: PaymentKind) -> Option<EntryKind> {
+        Some(match kind {
             PaymentKind::Authorized => EntryKind::PaymentAuthorized,
             PaymentKind::Captured => EntryKind::PaymentCaptured,
             PaymentKind::Failed => EntryKind::PaymentFailed,
-            PaymentKind::Canceled | PaymentKind::Refunded(_) => EntryKind::PaymentCanceled,
-        };
-        self.note_payment(&fact.payment, kind, now);
-        !has_ended
+            PaymentKind::Canceled => EntryKind::PaymentCanceled,
+            PaymentKind::CaptureFailed => EntryKind::PaymentCaptureFailed,
+            PaymentKind::RefundFailed => EntryKind::PaymentRefundFailed,
+            PaymentKind::Disputed => EntryKind::PaymentDisputed,
+            PaymentKind::Refunded(_) | PaymentKind::RefundedBy(_) => EntryKind::PaymentRefunded,
+            PaymentKind::RefundSucceeded | PaymentKind::Named => return None,
+        })
     }
 
-    fn note_payment(&mut self, key: &PaymentKey, kind: EntryKind, now: Time) {
+    fn told_by(payment: &Payment) -> Vec<EntryKind> {
+        let told = [
+            (payment.authorized, EntryKind::PaymentAuthorized),
+            (payment.captured, EntryKind::PaymentCaptured),
+            (payment.failed, EntryKind::PaymentFailed),
+            (payment.canceled, EntryKind::PaymentCanceled),
+            (payment.capture_failed, EntryKind::PaymentCaptureFailed),
+            (payment.refunded > 0, EntryKind::PaymentRefunded),
+            (payment.refund_failed, EntryKind::PaymentRefundFailed),
+            (payment.disputed, EntryKind::PaymentDisputed),
+        ];
+        told.into_iter().filter(|(is_told, _)| *is_told).map(|(_, kind)| kind).collect()
+    }
+
+    pub(super) fn note_payment(&mut self, key: &PaymentKey, kind: EntryKind, now: Time) {
         let order = match self.payments.get(key).and_then(|p| p.value.order.clone()) {
             Some(OrderRef::Order(order)) => Some(order),
             Some(OrderRef::Hold(id)) => self.find_hold(id).map(|h| h.order_id.clone()),
@@ -100,8 +180,10 @@ impl Inventory {
         self.record(kind, now, About { order: order.as_ref(), reason: Some(&words), ..About::default() });
     }
 
-    fn set_status(&mut self, key: &PaymentKey, status: PaymentStatus) {
-        if let Some(tracked) = self.payments.get_mut(key) {
+    pub(super) fn set_status(&mut self, key: &PaymentKey, status: PaymentStatus) {
+        if let Some(tracked) = self.payments.get_mut(key)
+            && tracked.value.status != status
+        {
             if tracked.touch() {
                 self.changes.payments.push(key.clone());
             }
@@ -109,51 +191,81 @@ impl Inventory {
         }
     }
 
-    fn canceled(&mut self, key: &PaymentKey, now: Time) -> Settlement {
-        let Some(payment) = self.payments.get(key).map(|p| p.value.clone()) else { return Settlement::Recorded };
-        if !payment.captured {
-            match payment.status {
-                PaymentStatus::Unmatched | PaymentStatus::NeedsAttention => {
-                    self.set_status(key, PaymentStatus::Voided);
-                }
-                PaymentStatus::Reversing => self.finish_reversal(key, PaymentStatus::Voided, now),
-                PaymentStatus::Open if self.policy.release_on_canceled => {
-                    let live = self.live_hold_of(payment.order.as_ref(), now).and_then(|h| self.book.by_id(h.id));
-                    if let Some(slot) = live {
-                        self.leave(slot, HoldStatus::Released, EntryKind::Released, now);
-                    }
-                }
-                _ => {}
-            }
+    fn release_canceled(&mut self, payment: &Payment, now: Time) {
+        if !self.policy.release_on_canceled || payment.captured || payment.status != PaymentStatus::Open {
+            return;
         }
-        Settlement::Recorded
+        let live = self.live_hold_of(payment.order.as_ref(), now).map(|hold| hold.id);
+        // A payment that names a hold is for that hold, and another one of its order stays.
+        let live = live.filter(|id| !matches!(&payment.order, Some(OrderRef::Hold(named)) if named != id));
+        if let Some(slot) = live.and_then(|id| self.book.by_id(id)) {
+            self.leave(slot, HoldStatus::Released, EntryKind::Released, now);
+        }
     }
 
-    fn refunded(&mut self, key: &PaymentKey, now: Time) -> Settlement {
+    /// What follows from everything known of a payment. Called again whenever something more is known.
+    pub(super) fn follow(&mut self, key: &PaymentKey, now: Time) -> Settlement {
         let Some(payment) = self.payments.get(key).map(|p| p.value.clone()) else { return Settlement::Recorded };
-        if payment.money.amount.is_none_or(|amount| payment.refunded < amount) {
-            return Settlement::Recorded;
-        }
+        let has_money = payment.captured || payment.authorized;
+        let is_undecided =
+            matches!(payment.status, PaymentStatus::Open | PaymentStatus::Unmatched | PaymentStatus::NeedsAttention);
+        let told = if is_undecided && has_money { self.decide(&payment, now) } else { Settlement::Recorded };
+        let Some(payment) = self.payments.get(key).map(|p| p.value.clone()) else { return told };
         match payment.status {
-            PaymentStatus::Reversing => self.finish_reversal(key, PaymentStatus::Refunded, now),
-            PaymentStatus::Settled => {
-                self.set_status(key, PaymentStatus::Refunded);
-                // Money that went back was captured, whether or not we were told.
-                self.finish_job(key, true, now);
-                return self.refund_order(key, &payment, now);
+            PaymentStatus::Settled => self.follow_settled(&payment, told, now),
+            PaymentStatus::Reversing => self.follow_reversal(&payment, told, now),
+            PaymentStatus::Unmatched | PaymentStatus::NeedsAttention => {
+                if payment.is_refunded() {
+                    self.set_status(key, PaymentStatus::Refunded);
+                } else if payment.canceled && !payment.is_captured() {
+                    self.set_status(key, PaymentStatus::Voided);
+                }
+                told
             }
-            PaymentStatus::Open | PaymentStatus::Unmatched | PaymentStatus::NeedsAttention => {
-                self.set_status(key, PaymentStatus::Refunded);
-            }
-            PaymentStatus::Refunded | PaymentStatus::Voided => {}
+            PaymentStatus::Open | PaymentStatus::Refunded | PaymentStatus::Voided => told,
         }
-        Settlement::Recorded
+    }
+
+    fn follow_settled(&mut self, payment: &Payment, told: Settlement, now: Time) -> Settlement {
+        let key = &payment.key;
+        if payment.is_refunded() {
+            self.set_status(key, PaymentStatus::Refunded);
+            // Money that went back was captured, whether or not we were told.
+            self.finish_job(key, true, None, now);
+            return self.refund_order(payment, now);
+        }
+        if payment.capture_failed {
+            return self.end_uncaptured(payment, "the provider says that the capture failed", now);
+        }
+        if payment.is_captured() {
+            self.finish_job(key, true, None, now);
+        }
+        told
+    }
+
+    fn follow_reversal(&mut self, payment: &Payment, told: Settlement, now: Time) -> Settlement {
+        let key = &payment.key;
+        let job = self.jobs.get(&(key.clone(), false)).map(|j| (j.value.kind, j.value.reason, j.value.state));
+        // While somebody is about it, the sum may be that of a refund that is not through yet: its own end counts then.
+        let is_in_hand = job.is_some_and(|(.., state)| state == JobState::Requested);
+        if payment.is_refunded() && !payment.refund_failed && !is_in_hand {
+            self.finish_reversal(key, PaymentStatus::Refunded, None, now);
+        } else if payment.canceled && !payment.is_captured() {
+            self.finish_reversal(key, PaymentStatus::Voided, None, now);
+        } else if let Some((kind, reason, state)) = job
+            && state != JobState::Succeeded
+            && (kind == JobKind::Refund) != payment.is_captured()
+        {
+            // An authorisation that was to be let go turned out to be captured, or the other way round.
+            return self.reverse(payment, reason, now);
+        }
+        told
     }
 
     /// The payment that pays for an order was given back in full: the order ends. Other orders are not touched.
-    fn refund_order(&mut self, key: &PaymentKey, payment: &Payment, now: Time) -> Settlement {
+    fn refund_order(&mut self, payment: &Payment, now: Time) -> Settlement {
         let Some(order_id) = self.order_id_of(payment.order.as_ref()) else { return Settlement::Recorded };
-        let Some(order) = self.touch_order(&order_id).filter(|o| o.payment.as_ref() == Some(key)) else {
+        let Some(order) = self.touch_order(&order_id).filter(|o| o.payment.as_ref() == Some(&payment.key)) else {
             return Settlement::Recorded;
         };
         if order.status != OrderStatus::CaptureFailed {
@@ -168,54 +280,22 @@ impl Inventory {
         Settlement::OrderRefunded(order)
     }
 
-    fn finish_reversal(&mut self, key: &PaymentKey, end: PaymentStatus, now: Time) {
-        self.set_status(key, end);
-        self.finish_job(key, false, now);
-    }
-
-    fn finish_job(&mut self, key: &PaymentKey, is_capture: bool, now: Time) {
-        let job_key = (key.clone(), is_capture);
-        let Some(job) = self.jobs.get_mut(&job_key).filter(|j| j.value.state != JobState::Succeeded) else { return };
-        if job.touch() {
-            self.changes.jobs.push(job_key);
+    /// The authorisation that paid for an order brought no money: the order ends, its units are given back, and what is
+    /// left of the authorisation is let go.
+    pub(super) fn end_uncaptured(&mut self, payment: &Payment, why: &str, now: Time) -> Settlement {
+        self.fail_job(&payment.key, true, why, now);
+        let order_id = self.order_id_of(payment.order.as_ref());
+        let order = order_id.and_then(|id| {
+            let order = self.touch_order(&id).filter(|o| o.payment.as_ref() == Some(&payment.key))?;
+            order.status = OrderStatus::CaptureFailed;
+            self.give_units_back(&id, None, Some("capture_failed"), now)
+        });
+        let uncaptured = Payment { captured: false, ..payment.clone() };
+        let told = self.reverse(&uncaptured, JobReason::CaptureFailed, now);
+        if payment.canceled {
+            self.finish_reversal(&payment.key, PaymentStatus::Voided, None, now);
         }
-        job.value.state = JobState::Succeeded;
-        self.note_payment(key, EntryKind::RefundSucceeded, now);
-    }
-
-    fn money_came(&mut self, key: &PaymentKey, now: Time) -> Settlement {
-        let Some(payment) = self.payments.get(key).map(|p| p.value.clone()) else { return Settlement::Recorded };
-        if payment.captured && payment.money.amount.is_some_and(|amount| payment.refunded >= amount) {
-            return match self.refunded(key, now) {
-                Settlement::Recorded => Settlement::Duplicate,
-                ended => ended,
-            };
-        }
-        match payment.status {
-            PaymentStatus::Settled => {
-                if payment.captured {
-                    self.finish_job(key, true, now);
-                }
-                Settlement::Recorded
-            }
-            PaymentStatus::Reversing => self.upgrade_void(&payment, now),
-            PaymentStatus::Refunded | PaymentStatus::Voided => Settlement::Duplicate,
-            PaymentStatus::Open | PaymentStatus::Unmatched | PaymentStatus::NeedsAttention => {
-                self.decide(&payment, now)
-            }
-        }
-    }
-
-    /// An authorisation that was to be let go turned out to be captured: the money has to be sent back instead.
-    fn upgrade_void(&mut self, payment: &Payment, now: Time) -> Settlement {
-        let is_void = |j: &&Tracked<Job>| j.value.kind == JobKind::Void && j.value.state != JobState::Succeeded;
-        let Some(reason) = self.jobs.get(&(payment.key.clone(), false)).filter(is_void).map(|j| j.value.reason) else {
-            return Settlement::Recorded;
-        };
-        if !payment.captured {
-            return Settlement::Recorded;
-        }
-        self.reverse(payment, reason, now)
+        order.map_or(told, Settlement::CaptureFailed)
     }
 
     fn decide(&mut self, payment: &Payment, now: Time) -> Settlement {
@@ -250,7 +330,7 @@ impl Inventory {
 
     fn attach(&mut self, payment: &Payment, order: &Order, now: Time) -> Order {
         self.set_status(&payment.key, PaymentStatus::Settled);
-        if !payment.captured {
+        if !payment.is_captured() {
             self.make_job(payment, JobKind::Capture, JobReason::OrderConfirmed, now);
         }
         match self.touch_order(&order.order_id) {
@@ -264,37 +344,9 @@ impl Inventory {
 
     fn reverse(&mut self, payment: &Payment, reason: JobReason, now: Time) -> Settlement {
         self.set_status(&payment.key, PaymentStatus::Reversing);
-        let kind = if payment.captured { JobKind::Refund } else { JobKind::Void };
+        let kind = if payment.is_captured() { JobKind::Refund } else { JobKind::Void };
         self.make_job(payment, kind, reason, now);
         Settlement::Reversal { kind, reason }
-    }
-
-    fn make_job(&mut self, payment: &Payment, kind: JobKind, reason: JobReason, now: Time) {
-        let job = Job {
-            payment: payment.key.clone(),
-            kind,
-            reason,
-            state: JobState::Due,
-            idempotency_key: format!("holdfast-{}-{}", kind.as_str(), payment.key).into(),
-            money: payment.money,
-            created_at: now,
-        };
-        let key = (payment.key.clone(), kind == JobKind::Capture);
-        if let Some(before) = self.jobs.get_mut(&key) {
-            if before.touch() {
-                self.changes.jobs.push(key);
-            }
-            before.value = job;
-        } else {
-            self.jobs.insert(key.clone(), Tracked { value: job, mark: Mark::New });
-            self.changes.jobs.push(key);
-        }
-        let entry = match kind {
-            JobKind::Refund => EntryKind::RefundDue,
-            JobKind::Void => EntryKind::VoidDue,
-            JobKind::Capture => EntryKind::CaptureDue,
-        };
-        self.note_payment(&payment.key, entry, now);
     }
 
     fn wait(&mut self, payment: &Payment, now: Time) -> Settlement {
@@ -324,7 +376,7 @@ impl Inventory {
         waiting.sort_by(|a, b| (a.received_at, &a.key).cmp(&(b.received_at, &b.key)));
         for payment in waiting {
             if matches!(payment.status, PaymentStatus::Unmatched | PaymentStatus::NeedsAttention) {
-                self.decide(&payment, now);
+                self.follow(&payment.key, now);
             }
         }
         self.find_hold(hold.id).cloned()
@@ -342,7 +394,7 @@ impl Inventory {
             let order = self.order_id_of(payment.order.as_ref());
             let is_confirmed = order.is_some_and(|id| self.confirmed_order(&id).is_some());
             if is_confirmed || self.hold_of(payment.order.as_ref(), now).is_some() {
-                self.decide(&payment, now);
+                self.follow(&key, now);
                 continue;
             }
             if payment.received_at.plus_seconds(self.policy.unmatched_grace) > now {
@@ -357,7 +409,7 @@ impl Inventory {
         }
     }
 
-    fn order_id_of(&self, named: Option<&OrderRef>) -> Option<OrderId> {
+    pub(super) fn order_id_of(&self, named: Option<&OrderRef>) -> Option<OrderId> {
         match named? {
             OrderRef::Order(id) => Some(id.clone()),
             OrderRef::Hold(id) => self.find_hold(*id).map(|h| h.order_id.clone()),

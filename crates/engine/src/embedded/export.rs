@@ -105,6 +105,7 @@ fn counts(db: &Connection) -> Result<Counts, Failure> {
         receipts: count("receipts")?,
         purchases: count("purchases")?,
         entries: count("ledger")?,
+        notes: count("notes")?,
     };
     let gaps = "SELECT coalesce(max(seq), 0), coalesce(min(seq), 1) FROM ledger";
     let ends: Option<(i64, i64)> = one(db, gaps, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -165,12 +166,12 @@ fn page(db: &Connection, phase: Phase, after: &str, limit: i64) -> Result<(Rows,
         }
         Phase::Payments => {
             let sql = format!("SELECT {} FROM payments WHERE n > ?1 ORDER BY n LIMIT ?2", rows::PAYMENT);
-            let (payments, last) = numbered(db, &sql, after, limit, (14, rows::payment))?;
+            let (payments, last) = numbered(db, &sql, after, limit, (rows::PAYMENT_NUMBER, rows::payment))?;
             (Rows::Payments(payments), last)
         }
         Phase::Jobs => {
             let sql = format!("SELECT {} FROM jobs WHERE n > ?1 ORDER BY n LIMIT ?2", rows::JOB);
-            let (jobs, last) = numbered(db, &sql, after, limit, (9, rows::job))?;
+            let (jobs, last) = numbered(db, &sql, after, limit, (rows::JOB_NUMBER, rows::job))?;
             (Rows::Jobs(jobs), last)
         }
         Phase::Ledger | Phase::Check => {
@@ -182,7 +183,9 @@ fn page(db: &Connection, phase: Phase, after: &str, limit: i64) -> Result<(Rows,
             }
             (Rows::Entries(entries.into_iter().map(|(_, entry)| entry).collect()), last)
         }
-        Phase::Stocks | Phase::Events | Phase::Receipts | Phase::Purchases => page_by_text(db, phase, after, limit)?,
+        Phase::Stocks | Phase::Events | Phase::Receipts | Phase::Purchases | Phase::Notes => {
+            page_by_text(db, phase, after, limit)?
+        }
     })
 }
 
@@ -221,6 +224,14 @@ fn page_by_text(db: &Connection, phase: Phase, after: &str, limit: i64) -> Resul
                 Ok(((reference(&key)?, text(row, 1)?.into()), key))
             })?;
             (Rows::Receipts(receipts), last)
+        }
+        Phase::Notes => {
+            let sql = "SELECT name, text FROM notes WHERE name > ?1 ORDER BY name LIMIT ?2";
+            let (notes, last) = found(db, sql, params![after, limit], |row| {
+                let name = text(row, 0)?;
+                Ok(((name.clone(), text(row, 1)?), name))
+            })?;
+            (Rows::Notes(notes), last)
         }
         _ => {
             let sql = format!("SELECT {} FROM stock WHERE sku > ?1 ORDER BY sku LIMIT ?2", rows::STOCK);

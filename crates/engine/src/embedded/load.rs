@@ -156,7 +156,7 @@ pub(super) fn payment(db: &Connection, of: &PaymentKey) -> Result<Option<Payment
     one(db, &sql, [of.provider.as_str(), of.payment_id.as_str()], rows::payment)
 }
 
-fn jobs(db: &Connection, of: &PaymentKey) -> Result<Vec<Job>, Failure> {
+pub(super) fn jobs(db: &Connection, of: &PaymentKey) -> Result<Vec<Job>, Failure> {
     let sql = format!("SELECT {} FROM jobs WHERE provider = ?1 AND payment_id = ?2", rows::JOB);
     all(db, &sql, [of.provider.as_str(), of.payment_id.as_str()], rows::job)
 }

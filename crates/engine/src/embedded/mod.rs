@@ -11,6 +11,7 @@ mod export;
 mod failure;
 mod index;
 mod load;
+mod notes;
 mod read;
 mod rows;
 mod store;
@@ -26,13 +27,13 @@ use crate::audit::Fold;
 use crate::clock::{Clock, random_seed};
 use crate::doctor::Finding;
 use crate::{
-    Answer, Applied, AuditReport, Engine, EngineError, Health, HoldFilter, LedgerFilter, Now, NumberedEntry, OrderView,
-    Page,
+    Answer, Applied, AuditReport, Engine, EngineError, Health, HoldFilter, LedgerFilter, Note, Now, NumberedEntry,
+    OrderView, Page,
 };
 use async_trait::async_trait;
 use board::Board;
 use durable::Durable;
-use holdfast_domain::{Command, Hold, HoldId, Job, OrderId, Payment, Policy, Sku, Stock, Time};
+use holdfast_domain::{Command, Hold, HoldId, Job, OrderId, Payment, PaymentKey, Policy, Sku, Stock, Time};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use std::path::Path;
@@ -266,6 +267,39 @@ impl Engine for Embedded {
 
     async fn refunds(&self, state: Option<String>, after: u64, limit: usize) -> Result<Page<Job>, EngineError> {
         self.read(move |_, db| read::refunds(db, state.as_deref(), after, limit)).await
+    }
+
+    async fn payment(&self, key: &PaymentKey) -> Result<Option<(Payment, Vec<Job>)>, EngineError> {
+        let key = key.clone();
+        let read = move |_: &Core, db: &Connection| {
+            let Some(payment) = load::payment(db, &key)? else { return Ok(None) };
+            Ok(Some((payment, load::jobs(db, &key)?)))
+        };
+        self.read(read).await
+    }
+
+    async fn due_jobs(&self, provider: &str, now: Time, limit: usize) -> Result<Vec<Job>, EngineError> {
+        let provider = provider.to_owned();
+        self.read(move |_, db| read::due_jobs(db, &provider, now, limit)).await
+    }
+
+    async fn note(&self, name: &str) -> Result<Option<Note>, EngineError> {
+        let name = name.to_owned();
+        self.read(move |_, db| notes::one(db, &name)).await
+    }
+
+    async fn notes(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<(String, Note)>, EngineError> {
+        let (after, before) = crate::seam::note_range(prefix, after);
+        self.read(move |_, db| notes::between(db, &after, &before, limit)).await
+    }
+
+    async fn put_note(&self, name: &str, version: u64, text: Option<&str>) -> Result<bool, EngineError> {
+        let (core, name, text) = (self.core.clone(), name.to_owned(), text.map(str::to_owned));
+        let put = tokio::task::spawn_blocking(move || {
+            let (is_put, wait_for) = core.writer.lock().put_note(&name, version, text.as_deref(), &core)?;
+            core.make_durable(wait_for).map(|()| is_put)
+        });
+        put.await.map_err(|e| EngineError::Unknown(e.to_string()))?
     }
 
     async fn audit(&self) -> Result<AuditReport, EngineError> {

@@ -8,7 +8,7 @@ use super::{index, rows};
 use crate::{HoldFilter, LedgerFilter, NumberedEntry, OrderView, Page};
 use hashbrown::HashSet;
 use holdfast_domain::{Entry, EntryKind, Hold, HoldId, HoldStatus, Job, OrderId, Payment, Sku, Time};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 /// Rows looked at for one page at the most.
 const PASS: usize = 10_000;
@@ -193,11 +193,12 @@ pub(super) fn payments(
     limit: usize,
 ) -> Result<Page<Payment>, Failure> {
     let sql = format!(
-        "SELECT {} FROM payments WHERE n > ?1 AND (?2 IS NULL OR status = ?2) ORDER BY n LIMIT ?3",
+        "SELECT {} FROM payments WHERE n > ?1 AND (?2 IS NULL OR status = ?2)
+            AND (order_id IS NOT NULL OR hold IS NOT NULL) ORDER BY n LIMIT ?3",
         rows::PAYMENT
     );
-    let found =
-        all(db, &sql, params![after as i64, status, limit as i64], |row| Ok((row.get(14)?, rows::payment(row)?)))?;
+    let read = |row: &Row<'_>| Ok((row.get(rows::PAYMENT_NUMBER)?, rows::payment(row)?));
+    let found = all(db, &sql, params![after as i64, status, limit as i64], read)?;
     Ok(page(found, limit))
 }
 
@@ -206,8 +207,19 @@ pub(super) fn refunds(db: &Connection, state: Option<&str>, after: u64, limit: u
         "SELECT {} FROM jobs WHERE is_capture = 0 AND n > ?1 AND (?2 IS NULL OR state = ?2) ORDER BY n LIMIT ?3",
         rows::JOB
     );
-    let found = all(db, &sql, params![after as i64, state, limit as i64], |row| Ok((row.get(9)?, rows::job(row)?)))?;
+    let read = |row: &Row<'_>| Ok((row.get(rows::JOB_NUMBER)?, rows::job(row)?));
+    let found = all(db, &sql, params![after as i64, state, limit as i64], read)?;
     Ok(page(found, limit))
+}
+
+/// What is to be done at a provider by now, what has waited longest first.
+pub(super) fn due_jobs(db: &Connection, provider: &str, now: Time, limit: usize) -> Result<Vec<Job>, Failure> {
+    let sql = format!(
+        "SELECT {} FROM jobs WHERE provider = ?1 AND next_at <= ?2 AND (state = 'due' OR state = 'requested')
+            ORDER BY next_at LIMIT ?3",
+        rows::JOB
+    );
+    all(db, &sql, params![provider, now.millis(), limit as i64], rows::job)
 }
 
 fn page<T>(found: Vec<(i64, T)>, limit: usize) -> Page<T> {

@@ -14,10 +14,14 @@ pub(super) const ORDER: &str = "h.id, o.order_id, o.status, o.lines, o.payment_p
     o.confirmed_at, h.late, h.customer_id, h.amount, h.currency";
 /// The columns that [`payment`] reads, in order.
 pub(super) const PAYMENT: &str = "provider, payment_id, order_id, hold, amount, currency, email, authorized, \
-    captured, failed, canceled, refunded, status, received_at, n";
+    captured, failed, canceled, refunded, status, received_at, capture_failed, refund_failed, disputed, n";
 /// The columns that [`job`] reads, in order.
-pub(super) const JOB: &str =
-    "provider, payment_id, kind, reason, state, idempotency_key, amount, currency, created_at, n";
+pub(super) const JOB: &str = "provider, payment_id, kind, reason, state, idempotency_key, amount, currency, \
+    created_at, attempts, next_at, reference, error, n";
+/// Where [`PAYMENT`] and [`JOB`] have the number of the row.
+pub(super) const PAYMENT_NUMBER: usize = 17;
+/// See [`PAYMENT_NUMBER`].
+pub(super) const JOB_NUMBER: usize = 13;
 /// The columns that [`entry`] reads, in order.
 pub(super) const ENTRY: &str = "seq, at, kind, sku, available, held, sold, hold, order_id, reason";
 /// The columns that [`stock`] reads, in order.
@@ -109,6 +113,9 @@ pub(super) fn payment(row: &Row<'_>) -> Result<Payment, Failure> {
         refunded: row.get(11)?,
         status: text(row, 12)?,
         received_at: row.get(13)?,
+        capture_failed: row.get(14)?,
+        refund_failed: row.get(15)?,
+        disputed: row.get(16)?,
     };
     Ok(record.read()?)
 }
@@ -124,6 +131,10 @@ pub(super) fn job(row: &Row<'_>) -> Result<Job, Failure> {
         amount: row.get(6)?,
         currency: optional(row, 7)?,
         created_at: row.get(8)?,
+        attempts: row.get(9)?,
+        next_at: row.get(10)?,
+        reference: optional(row, 11)?,
+        error: optional(row, 12)?,
     };
     Ok(record.read()?)
 }

@@ -7,7 +7,9 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const SCHEMA_VERSION: i64 = 1;
+/// Every version's statements, in order.
+const VERSIONS: [&str; 2] = [include_str!("sql/schema.sql"), include_str!("sql/2.sql")];
+const SCHEMA_VERSION: i64 = VERSIONS.len() as i64;
 const STORE: &str = "holdfast.db";
 const INDEX: &str = "holdfast-index.db";
 
@@ -143,10 +145,11 @@ fn check_version(connection: &Connection) -> Result<(), Failure> {
 }
 
 fn migrate(connection: &mut Connection) -> Result<(), Failure> {
-    if version(connection)? == 0 {
+    let found = version(connection)?;
+    for (known, statements) in (1..).zip(VERSIONS).skip_while(|(known, _)| *known <= found) {
         let transaction = connection.transaction()?;
-        transaction.execute_batch(include_str!("sql/schema.sql"))?;
-        transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+        transaction.execute_batch(statements)?;
+        transaction.pragma_update(None, "user_version", known)?;
         transaction.commit()?;
     }
     check_version(connection)

@@ -3,7 +3,7 @@
 use super::failure::{Failure, corrupt};
 use super::rows;
 use crate::records;
-use holdfast_domain::{Changes, Currency, CustomerId, Entry, Hold, Inventory, Mark, OrderId, OrderRef, Sku};
+use holdfast_domain::{Changes, Currency, CustomerId, Entry, Hold, Inventory, Mark, OrderId, OrderRef, Ref, Sku};
 use rusqlite::{Connection, Statement, params};
 use std::sync::LazyLock;
 
@@ -201,10 +201,12 @@ fn payments(db: &Connection, inventory: &Inventory, changes: &Changes) -> Result
             None => (None, None),
         };
         db.prepare_cached(
-            "INSERT INTO payments (provider, payment_id, order_id, hold, amount, currency, email, authorized, captured, failed, canceled, refunded, status, received_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+            "INSERT INTO payments (provider, payment_id, order_id, hold, amount, currency, email, authorized, captured, failed, canceled, refunded, status, received_at,
+                capture_failed, refund_failed, disputed)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
              ON CONFLICT (provider, payment_id) DO UPDATE SET order_id = ?3, hold = ?4, amount = ?5, currency = ?6, email = ?7,
-                authorized = ?8, captured = ?9, failed = ?10, canceled = ?11, refunded = ?12, status = ?13, received_at = ?14",
+                authorized = ?8, captured = ?9, failed = ?10, canceled = ?11, refunded = ?12, status = ?13, received_at = ?14,
+                capture_failed = ?15, refund_failed = ?16, disputed = ?17",
         )?
         .execute(params![
             key.provider.as_str(),
@@ -221,6 +223,9 @@ fn payments(db: &Connection, inventory: &Inventory, changes: &Changes) -> Result
             payment.refunded as i64,
             payment.status.as_str(),
             payment.received_at.millis(),
+            payment.capture_failed,
+            payment.refund_failed,
+            payment.disputed,
         ])?;
     }
     Ok(())
@@ -230,10 +235,11 @@ fn jobs(db: &Connection, inventory: &Inventory, changes: &Changes) -> Result<(),
     for key in &changes.jobs {
         let (job, _) = inventory.job_change(key).ok_or_else(|| lost("job"))?;
         db.prepare_cached(
-            "INSERT INTO jobs (provider, payment_id, is_capture, kind, reason, state, idempotency_key, amount, currency, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+            "INSERT INTO jobs (provider, payment_id, is_capture, kind, reason, state, idempotency_key, amount, currency, created_at,
+                attempts, next_at, reference, error)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
              ON CONFLICT (provider, payment_id, is_capture) DO UPDATE SET kind = ?4, reason = ?5, state = ?6, idempotency_key = ?7,
-                amount = ?8, currency = ?9",
+                amount = ?8, currency = ?9, created_at = ?10, attempts = ?11, next_at = ?12, reference = ?13, error = ?14",
         )?
         .execute(params![
             job.payment.provider.as_str(),
@@ -246,6 +252,10 @@ fn jobs(db: &Connection, inventory: &Inventory, changes: &Changes) -> Result<(),
             job.money.amount.map(|a| a as i64),
             job.money.currency.as_ref().map(Currency::as_str),
             job.created_at.millis(),
+            job.attempts,
+            job.next_at.millis(),
+            job.reference.as_ref().map(Ref::as_str),
+            job.error.as_deref(),
         ])?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use super::Core;
 use super::board::Posting;
 use super::failure::Failure;
-use super::{load, read, write};
+use super::{load, notes, read, write};
 use crate::clock::{HoldIds, monotonic};
 use crate::{Answer, EngineError};
 use holdfast_domain::{Command, Inventory, Key, Policy, Time};
@@ -96,6 +96,21 @@ impl Writer {
             State::Ready(ready) => Ok(ready),
             State::Failed { why, .. } => Err(EngineError::Unavailable(why.clone())),
         }
+    }
+
+    /// Writes a note, and tells which batch must be durable before anybody hears of it.
+    pub(super) fn put_note(
+        &mut self,
+        name: &str,
+        version: u64,
+        text: Option<&str>,
+        core: &Core,
+    ) -> Result<(bool, Option<u64>), EngineError> {
+        let ready = self.ready(core)?;
+        let is_put = notes::put(&ready.db, name, version, text)?;
+        // What was found may not be durable yet either.
+        let wait_for = if is_put { Some(core.durable.number()) } else { core.durable.outstanding() };
+        Ok((is_put, wait_for))
     }
 
     /// Moves the mark below which no hold claims units. It costs nothing if this is lost: the next start reads more.

@@ -11,6 +11,7 @@ pub(super) const VERSIONS: &[(u32, &str)] = &[
     (1, include_str!("migrations/1.sql")),
     (2, include_str!("migrations/2.sql")),
     (3, include_str!("migrations/3.sql")),
+    (4, include_str!("migrations/4.sql")),
 ];
 /// The tables that must not be somebody else's.
 const TABLES: &str = "'stock','units','holds','claims','orders','ledger','purchases','payments','jobs','events','receipts','totals','moves','hot_partitions','hot_steps','hot_parked'";

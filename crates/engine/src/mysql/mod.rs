@@ -9,6 +9,7 @@ mod doctor;
 mod failure;
 mod hot;
 mod migrate;
+mod notes;
 mod read;
 mod remove;
 mod rows;

@@ -7,7 +7,7 @@ use super::tx::{MyTx, id_values, list, one};
 use crate::records::{self, lines_text, signed};
 use crate::sql::{Changed, Fault, Moved, Writes};
 use holdfast_domain::{
-    Currency, CustomerId, Hold, HoldId, HoldStatus, Job, JobKind, Order, OrderId, OrderRef, Payment, Sku, Stock,
+    Currency, CustomerId, Hold, HoldId, HoldStatus, Job, JobKind, Order, OrderId, OrderRef, Payment, Ref, Sku, Stock,
 };
 use mysql_async::Value;
 
@@ -250,6 +250,9 @@ fn payment(payment: &Payment) -> Vec<Value> {
         payment.refunded as i64,
         payment.status.as_str(),
         payment.received_at.millis(),
+        payment.capture_failed,
+        payment.refund_failed,
+        payment.disputed,
     ]
 }
 
@@ -265,6 +268,10 @@ fn job(job: &Job) -> Vec<Value> {
         signed(job.money.amount),
         job.money.currency.as_ref().map(Currency::as_str),
         job.created_at.millis(),
+        job.attempts,
+        job.next_at.millis(),
+        job.reference.as_ref().map(Ref::as_str),
+        job.error.as_deref(),
     ]
 }
 

@@ -19,18 +19,6 @@ fn column<'a, R, T>(rows: &'a [R], value: impl Fn(&'a R) -> T) -> Vec<T> {
     rows.iter().map(value).collect()
 }
 
-impl PgTx {
-    /// How many rows a statement touches.
-    async fn touch(&self, sql: &str, params: Params<'_>) -> Result<u64, Fault> {
-        self.limited(async {
-            let client = self.client()?;
-            let statement = client.prepare_cached(sql).await.map_err(failure::fault)?;
-            client.execute(&statement, params).await.map_err(failure::fault)
-        })
-        .await
-    }
-}
-
 #[async_trait]
 impl HotTx for PgTx {
     async fn hot_make(&mut self, parts: u32) -> Result<(), Fault> {

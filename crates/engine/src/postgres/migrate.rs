@@ -9,6 +9,7 @@ pub(super) const VERSIONS: &[(i32, &str)] = &[
     (1, include_str!("migrations/1.sql")),
     (2, include_str!("migrations/2.sql")),
     (3, include_str!("migrations/3.sql")),
+    (4, include_str!("migrations/4.sql")),
 ];
 /// Two nodes that start together do this one after the other.
 const LOCK: i64 = 0x686f_6c64_6661_7374;

@@ -8,6 +8,7 @@ mod doctor;
 mod failure;
 mod hot;
 mod migrate;
+mod notes;
 mod pipeline;
 mod read;
 mod remove;

@@ -77,6 +77,16 @@ impl PgTx {
         .await
     }
 
+    /// How many rows a statement touches.
+    pub(super) async fn touch(&self, sql: &str, params: Params<'_>) -> Result<u64, Fault> {
+        self.limited(async {
+            let client = self.client()?;
+            let statement = client.prepare_cached(sql).await.map_err(failure::fault)?;
+            client.execute(&statement, params).await.map_err(failure::fault)
+        })
+        .await
+    }
+
     pub(super) async fn all<T>(
         &self,
         sql: &str,

@@ -8,7 +8,7 @@ use crate::records::{self, lines_text, signed};
 use crate::sql::{Changed, Fault, Moved, Writes};
 use deadpool_postgres::Object;
 use holdfast_domain::{
-    Currency, CustomerId, Hold, HoldId, Job, JobKind, Order, OrderId, OrderRef, Payment, Sku, Stock, Time,
+    Currency, CustomerId, Hold, HoldId, Job, JobKind, Order, OrderId, OrderRef, Payment, Ref, Sku, Stock, Time,
 };
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -303,6 +303,9 @@ fn payments<'a>(payments: &'a [&'a Payment]) -> Vec<Column<'a>> {
         column(payments, |p| p.refunded as i64),
         column(payments, |p| p.status.as_str()),
         column(payments, |p| p.received_at.millis()),
+        column(payments, |p| p.capture_failed),
+        column(payments, |p| p.refund_failed),
+        column(payments, |p| p.disputed),
     ]
 }
 
@@ -318,6 +321,10 @@ fn jobs<'a>(jobs: &'a [&'a Job]) -> Vec<Column<'a>> {
         column(jobs, |j| signed(j.money.amount)),
         column(jobs, |j| j.money.currency.as_ref().map(Currency::as_str)),
         column(jobs, |j| j.created_at.millis()),
+        column(jobs, |j| i64::from(j.attempts)),
+        column(jobs, |j| j.next_at.millis()),
+        column(jobs, |j| j.reference.as_ref().map(Ref::as_str)),
+        column(jobs, |j| j.error.as_deref()),
     ]
 }
 

@@ -6,11 +6,12 @@ use super::script::Call;
 use super::steps::Wanted;
 use crate::clock::{monotonic, wall};
 use crate::{
-    Answer, AuditReport, Engine, EngineError, Health, HoldFilter, LedgerFilter, Now, NumberedEntry, OrderView, Page,
+    Answer, AuditReport, Engine, EngineError, Health, HoldFilter, LedgerFilter, Note, Now, NumberedEntry, OrderView,
+    Page,
 };
 use async_trait::async_trait;
 use holdfast_domain::{
-    Command, Hold, HoldId, HoldRequest, Job, OrderId, Outcome, Payment, Record, Recorded, Sku, Stock, Time,
+    Command, Hold, HoldId, HoldRequest, Job, OrderId, Outcome, Payment, PaymentKey, Record, Recorded, Sku, Stock, Time,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -330,6 +331,26 @@ impl Engine for RedisEngine {
 
     async fn refunds(&self, state: Option<String>, after: u64, limit: usize) -> Result<Page<Job>, EngineError> {
         self.core.ledger.reads().refunds(state, after, limit).await
+    }
+
+    async fn payment(&self, key: &PaymentKey) -> Result<Option<(Payment, Vec<Job>)>, EngineError> {
+        self.core.ledger.reads().payment(key).await
+    }
+
+    async fn due_jobs(&self, provider: &str, now: Time, limit: usize) -> Result<Vec<Job>, EngineError> {
+        self.core.ledger.reads().due_jobs(provider, now, limit).await
+    }
+
+    async fn note(&self, name: &str) -> Result<Option<Note>, EngineError> {
+        self.core.ledger.reads().note(name).await
+    }
+
+    async fn notes(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<(String, Note)>, EngineError> {
+        self.core.ledger.reads().notes(prefix, after, limit).await
+    }
+
+    async fn put_note(&self, name: &str, version: u64, text: Option<&str>) -> Result<bool, EngineError> {
+        self.core.ledger.reads().put_note(name, version, text).await
     }
 
     async fn audit(&self) -> Result<AuditReport, EngineError> {

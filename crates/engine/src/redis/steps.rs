@@ -117,7 +117,8 @@ impl Core {
                 Recorded::Waiting(id) => Some(OrderRef::Hold(*id)),
                 Recorded::Held(_) | Recorded::Expired(_) => None,
             },
-            Command::Hold(_) | Command::Sweep { .. } => None,
+            // Which order a job is about, the ledger knows.
+            Command::Hold(_) | Command::Sweep { .. } | Command::Job(_) => None,
         };
         self.want_order(order.as_ref(), wanted);
         if wanted.frozen.parts.is_empty() {

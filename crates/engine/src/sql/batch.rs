@@ -18,7 +18,8 @@ use std::time::Duration;
 
 /// How often a batch is decided again before the caller is asked to come back.
 pub(super) const ATTEMPTS: u32 = 12;
-/// From this attempt on, an optimist locks: somebody has to get through.
+/// From this attempt on, whoever does not wait for locks does: on a slow disk, others may have them for longer than
+/// every attempt's patience.
 const OPTIMISM: u32 = 6;
 
 /// Two that killed one another had better not come back at the same moment.
@@ -85,6 +86,7 @@ impl Batches {
         attempt: u32,
     ) -> Result<Vec<Answer>, Fault> {
         if self.strategy == Strategy::SkipLocked
+            && attempt < OPTIMISM
             && let Some(answers) = self.claim(store, clock, batch, now).await?
         {
             return Ok(answers);

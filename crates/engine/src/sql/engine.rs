@@ -7,13 +7,15 @@ use super::fault::{Fault, OpenError};
 use super::hot_store::HotTx;
 use super::leased::Desk;
 use super::lists;
+use super::note_store::NoteTx;
 use super::store::{Mode, Store, Told, Tx};
 use crate::audit::{Fold, STEP, compare};
 use crate::{
-    Answer, AuditReport, Engine, EngineError, Health, HoldFilter, LedgerFilter, Now, NumberedEntry, OrderView, Page,
+    Answer, AuditReport, Engine, EngineError, Health, HoldFilter, LedgerFilter, Note, Now, NumberedEntry, OrderView,
+    Page,
 };
 use async_trait::async_trait;
-use holdfast_domain::{Command, Hold, HoldId, Job, OrderId, Payment, Policy, Sku, Stock, Time};
+use holdfast_domain::{Command, Hold, HoldId, Job, OrderId, Payment, PaymentKey, Policy, Sku, Stock, Time};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -205,6 +207,39 @@ impl<S: Store> Engine for SqlEngine<S> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         let found = self.told(read!(self.core.store, tx => tx.refunds(state.as_deref(), after, limit).await))?;
         Ok(lists::page(found, limit))
+    }
+
+    async fn payment(&self, key: &PaymentKey) -> Result<Option<(Payment, Vec<Job>)>, EngineError> {
+        self.told(read!(self.core.store, tx => {
+            let Some(payment) = tx.payment(key).await? else { return Ok(None) };
+            Ok(Some((payment, tx.jobs_of(key).await?)))
+        }))
+    }
+
+    async fn due_jobs(&self, provider: &str, now: Time, limit: usize) -> Result<Vec<Job>, EngineError> {
+        self.told(read!(self.core.store, tx => tx.due_jobs(provider, now, limit).await))
+    }
+
+    async fn note(&self, name: &str) -> Result<Option<Note>, EngineError> {
+        let found = self.told(read!(self.core.store, tx => tx.note(name).await))?;
+        Ok(found.map(|(_, note)| note))
+    }
+
+    async fn notes(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<(String, Note)>, EngineError> {
+        let (after, before) = crate::seam::note_range(prefix, after);
+        self.told(read!(self.core.store, tx => tx.notes(&after, &before, limit).await))
+    }
+
+    async fn put_note(&self, name: &str, version: u64, text: Option<&str>) -> Result<bool, EngineError> {
+        let (store, name, text) = (self.core.clone(), name.to_owned(), text.map(str::to_owned));
+        // In a task of its own: a caller that goes away leaves no transaction open.
+        let put = tokio::spawn(async move {
+            let mut tx = store.store.begin(Mode::Locking).await?;
+            let is_put = tx.put_note(&name, version, text.as_deref()).await?;
+            tx.commit().await.map(|()| is_put)
+        });
+        let put = put.await.map_err(|e| EngineError::Unknown(e.to_string()))?;
+        self.told(put)
     }
 
     async fn audit(&self) -> Result<AuditReport, EngineError> {

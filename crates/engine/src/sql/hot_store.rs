@@ -5,6 +5,7 @@
 //! what the last one ended with; a page that is shorter than asked is the last.
 
 use super::fault::Fault;
+use super::note_store::NoteTx;
 use super::store::Tx;
 use async_trait::async_trait;
 use holdfast_domain::{CustomerId, Hold, HoldId, OrderId, PaymentKey, Sku, Stock, Time};
@@ -34,7 +35,7 @@ pub(crate) struct Parked {
 
 /// One transaction that knows of the hot store.
 #[async_trait]
-pub(crate) trait HotTx: Tx {
+pub(crate) trait HotTx: Tx + NoteTx {
     /// Makes the rows of partitions 0 to `parts - 1` that are missing: epoch 0, not auditing, nothing drained.
     async fn hot_make(&mut self, parts: u32) -> Result<(), Fault>;
 

@@ -252,6 +252,7 @@ async fn pay(engine: &dyn Engine, id: &str, order: Option<OrderRef>) {
         order,
         money: Money::default(),
         email: None,
+        reference: None,
     };
     apply(engine, Command::Settle(Box::new(fact))).await;
 }

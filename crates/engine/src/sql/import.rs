@@ -4,6 +4,7 @@
 
 use super::engine::{audit, read};
 use super::fault::Fault;
+use super::note_store::NoteTx;
 use super::store::{Mode, Moved, Store, Tx};
 use super::writes::Writes;
 use crate::audit::Fold;
@@ -179,6 +180,7 @@ fn writes(rows: &Rows) -> Writes<'_> {
         Rows::Purchases(bought) => {
             writes.bought = bought.iter().map(|(customer, sku, n)| (customer, sku, *n)).collect();
         }
+        Rows::Notes(notes) => writes.notes = notes,
         Rows::Entries(entries) => {
             writes.entries = entries;
             writes.now = entries.iter().map(|entry| entry.at).max().unwrap_or_default();
@@ -214,6 +216,9 @@ async fn put<S: Store>(store: &S, at: &Moved, next: &Moved, writes: &Writes<'_>)
 async fn put_once<S: Store>(store: &S, at: &Moved, next: &Moved, writes: &Writes<'_>) -> Result<(), Fault> {
     let mut tx = store.begin(Mode::SkusUnlocked).await?;
     tx.write(writes).await?;
+    for (name, text) in writes.notes {
+        tx.put_note(name, 0, Some(text)).await?;
+    }
     tx.note_move(Some(at), next).await?;
     tx.commit().await
 }

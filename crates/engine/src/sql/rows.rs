@@ -4,12 +4,12 @@
 use super::fault::Fault;
 use super::hot_store::HotRow;
 use super::store::{Kept, Loose, Moved, Told};
-use crate::NumberedEntry;
 use crate::moving::Counts;
 use crate::records::{
     EntryRecord, HoldRecord, JobRecord, OrderRecord, PaymentRecord, StockRecord, customer_id, order_id, payment_key,
     phase, reference, sku,
 };
+use crate::{Note, NumberedEntry};
 use holdfast_domain::{
     Counters, CustomerId, Hold, HoldId, Job, Order, OrderId, Payment, PaymentKey, Ref, Sku, Stock, Time,
 };
@@ -115,12 +115,15 @@ pub(crate) fn payment<R: Columns>(row: &R) -> Result<Payment, Fault> {
         refunded: row.number(11)?,
         status: row.text(12)?,
         received_at: row.number(13)?,
+        capture_failed: row.flag(14)?,
+        refund_failed: row.flag(15)?,
+        disputed: row.flag(16)?,
     };
     Ok(record.read()?)
 }
 
 pub(crate) fn numbered_payment<R: Columns>(row: &R) -> Result<(i64, Payment), Fault> {
-    Ok((row.number(14)?, payment(row)?))
+    Ok((row.number(17)?, payment(row)?))
 }
 
 pub(crate) fn job<R: Columns>(row: &R) -> Result<Job, Fault> {
@@ -134,12 +137,16 @@ pub(crate) fn job<R: Columns>(row: &R) -> Result<Job, Fault> {
         amount: row.optional_number(6)?,
         currency: row.optional(7)?,
         created_at: row.number(8)?,
+        attempts: row.number(9)?,
+        next_at: row.number(10)?,
+        reference: row.optional(11)?,
+        error: row.optional(12)?,
     };
     Ok(record.read()?)
 }
 
 pub(crate) fn numbered_job<R: Columns>(row: &R) -> Result<(i64, Job), Fault> {
-    Ok((row.number(9)?, job(row)?))
+    Ok((row.number(13)?, job(row)?))
 }
 
 pub(crate) fn entry<R: Columns>(row: &R) -> Result<NumberedEntry, Fault> {
@@ -176,6 +183,7 @@ pub(crate) fn counts<R: Columns>(row: &R) -> Result<Counts, Fault> {
         receipts: count(7)?,
         purchases: count(8)?,
         entries: count(9)?,
+        notes: count(10)?,
     })
 }
 
@@ -236,4 +244,8 @@ pub(crate) fn hot<R: Columns>(row: &R) -> Result<HotRow, Fault> {
 
 pub(crate) fn step<R: Columns>(row: &R) -> Result<(String, String), Fault> {
     Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()))
+}
+
+pub(crate) fn note<R: Columns>(row: &R) -> Result<(String, Note), Fault> {
+    Ok((row.text(0)?.to_owned(), Note { version: row.number(1)?.unsigned_abs(), text: row.text(2)?.to_owned() }))
 }

@@ -45,6 +45,8 @@ pub(crate) struct Writes<'a> {
     /// Net sums, none of them 0.
     pub(crate) bought: Vec<(&'a CustomerId, &'a Sku, i64)>,
     pub(crate) entries: &'a [Entry],
+    /// Of a move only: name and text.
+    pub(super) notes: &'a [(String, String)],
     /// The moment of the batch.
     pub(crate) now: Time,
     /// How many more holds claim units.

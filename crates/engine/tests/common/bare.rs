@@ -7,12 +7,15 @@ use super::make::START;
 use super::store::Store;
 use async_trait::async_trait;
 use holdfast_engine::domain::{
-    Command, Hold, HoldId, HoldStatus, Inventory, Job, JobKind, OrderId, Payment, Policy, Sku, Stock, Time,
+    Command, Hold, HoldId, HoldStatus, Inventory, Job, JobKind, JobState, OrderId, Payment, PaymentKey, Policy, Sku,
+    Stock, Time,
 };
 use holdfast_engine::{
-    Answer, AuditReport, Engine, EngineError, Health, HoldFilter, LedgerFilter, Now, NumberedEntry, OrderView, Page,
+    Answer, AuditReport, Engine, EngineError, Health, HoldFilter, LedgerFilter, Note, Now, NumberedEntry, OrderView,
+    Page,
 };
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 
 /// See the file's header.
 pub struct Bare(Mutex<State>);
@@ -23,6 +26,7 @@ struct State {
     last: Time,
     made: u128,
     store: Store,
+    notes: BTreeMap<String, Note>,
 }
 
 impl Bare {
@@ -37,7 +41,7 @@ impl Bare {
     }
 
     fn new(whole: Option<Inventory>, policy: Policy) -> Self {
-        Self(Mutex::new(State { policy, whole, last: START, made: 0, store: Store::default() }))
+        Self(Mutex::new(State { policy, whole, last: START, made: 0, store: Store::default(), notes: BTreeMap::new() }))
     }
 
     /// Applies on the calling thread.
@@ -144,7 +148,7 @@ impl Engine for Bare {
 
     async fn payments(&self, status: Option<String>, _after: u64, _limit: usize) -> Result<Page<Payment>, EngineError> {
         let store = &self.0.lock().store;
-        let asked = |p: &&Payment| status.as_ref().is_none_or(|s| p.status.as_str() == s);
+        let asked = |p: &&Payment| p.order.is_some() && status.as_ref().is_none_or(|s| p.status.as_str() == s);
         Ok(Page { items: store.payments.iter().filter(asked).cloned().collect(), next: None })
     }
 
@@ -152,6 +156,49 @@ impl Engine for Bare {
         let store = &self.0.lock().store;
         let asked = |j: &&Job| j.kind != JobKind::Capture && state.as_ref().is_none_or(|s| j.state.as_str() == s);
         Ok(Page { items: store.jobs.iter().filter(asked).cloned().collect(), next: None })
+    }
+
+    async fn payment(&self, key: &PaymentKey) -> Result<Option<(Payment, Vec<Job>)>, EngineError> {
+        let store = &self.0.lock().store;
+        let found = store.payments.iter().find(|p| p.key == *key).cloned();
+        Ok(found.map(|payment| (payment, store.jobs_of(key))))
+    }
+
+    async fn due_jobs(&self, provider: &str, now: Time, limit: usize) -> Result<Vec<Job>, EngineError> {
+        let state = self.0.lock();
+        let is_due = |j: &&Job| {
+            j.payment.provider.as_str() == provider
+                && matches!(j.state, JobState::Due | JobState::Requested)
+                && j.next_at <= now
+        };
+        let mut due: Vec<Job> = state.store.jobs.iter().filter(is_due).cloned().collect();
+        due.sort_by_key(|job| job.next_at);
+        due.truncate(limit);
+        Ok(due)
+    }
+
+    async fn note(&self, name: &str) -> Result<Option<Note>, EngineError> {
+        Ok(self.0.lock().notes.get(name).cloned())
+    }
+
+    async fn notes(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<(String, Note)>, EngineError> {
+        let asked = |(name, _): &(&String, &Note)| {
+            name.starts_with(prefix) && name.as_str() > after.unwrap_or(prefix).max(prefix)
+        };
+        let state = self.0.lock();
+        Ok(state.notes.iter().filter(asked).take(limit).map(|(n, note)| (n.clone(), note.clone())).collect())
+    }
+
+    async fn put_note(&self, name: &str, version: u64, text: Option<&str>) -> Result<bool, EngineError> {
+        let notes = &mut self.0.lock().notes;
+        if notes.get(name).map_or(0, |note| note.version) != version {
+            return Ok(false);
+        }
+        match text {
+            Some(text) => drop(notes.insert(name.into(), Note { version: version + 1, text: text.into() })),
+            None => drop(notes.remove(name)),
+        }
+        Ok(true)
     }
 
     async fn audit(&self) -> Result<AuditReport, EngineError> {

@@ -1,9 +1,10 @@
 //! An engine behind a gate: a batch that has come in waits until the test opens it.
 
 use async_trait::async_trait;
-use holdfast_engine::domain::{Command, Hold, HoldId, Job, OrderId, Payment, Sku, Stock, Time};
+use holdfast_engine::domain::{Command, Hold, HoldId, Job, OrderId, Payment, PaymentKey, Sku, Stock, Time};
 use holdfast_engine::{
-    Answer, AuditReport, Engine, EngineError, Health, HoldFilter, LedgerFilter, Now, NumberedEntry, OrderView, Page,
+    Answer, AuditReport, Engine, EngineError, Health, HoldFilter, LedgerFilter, Note, Now, NumberedEntry, OrderView,
+    Page,
 };
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -91,6 +92,26 @@ impl Engine for Gated {
 
     async fn refunds(&self, state: Option<String>, after: u64, limit: usize) -> Result<Page<Job>, EngineError> {
         self.inner.refunds(state, after, limit).await
+    }
+
+    async fn payment(&self, key: &PaymentKey) -> Result<Option<(Payment, Vec<Job>)>, EngineError> {
+        self.inner.payment(key).await
+    }
+
+    async fn due_jobs(&self, provider: &str, now: Time, limit: usize) -> Result<Vec<Job>, EngineError> {
+        self.inner.due_jobs(provider, now, limit).await
+    }
+
+    async fn note(&self, name: &str) -> Result<Option<Note>, EngineError> {
+        self.inner.note(name).await
+    }
+
+    async fn notes(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<(String, Note)>, EngineError> {
+        self.inner.notes(prefix, after, limit).await
+    }
+
+    async fn put_note(&self, name: &str, version: u64, text: Option<&str>) -> Result<bool, EngineError> {
+        self.inner.put_note(name, version, text).await
     }
 
     async fn audit(&self) -> Result<AuditReport, EngineError> {

@@ -16,6 +16,7 @@ pub struct Everything {
     pub ledger: Vec<NumberedEntry>,
     pub payments: Vec<Payment>,
     pub refunds: Vec<Job>,
+    pub captures: Vec<Job>,
 }
 
 const PAGE: usize = 500;
@@ -29,6 +30,7 @@ pub async fn everything(engine: &dyn Engine) -> Everything {
         ledger: Vec::new(),
         payments: Vec::new(),
         refunds: Vec::new(),
+        captures: Vec::new(),
     };
     loop {
         let after = all.stocks.last().map(|s: &Stock| s.sku.clone());
@@ -64,6 +66,11 @@ pub async fn everything(engine: &dyn Engine) -> Everything {
         let page = engine.refunds(None, after, PAGE).await.unwrap();
         all.refunds.extend(page.items);
         next = page.next.map(|n| n.parse().unwrap());
+    }
+    for payment in &all.payments {
+        let (found, jobs) = engine.payment(&payment.key).await.unwrap().unwrap();
+        assert_eq!(found, *payment);
+        all.captures.extend(jobs.into_iter().filter(|job| job.kind == JobKind::Capture));
     }
     let orders: BTreeSet<OrderId> = all.holds.iter().map(|h| h.order_id.clone()).collect();
     for id in orders {
@@ -164,6 +171,7 @@ impl Everything {
         };
         let is_known = order_id.is_some_and(|id| self.holds.iter().any(|h| h.order_id == *id));
         let pays: Vec<_> = self.orders.values().filter(|o| o.order.payment.as_ref() == Some(&payment.key)).collect();
+        let has_ended = |o: &OrderView| matches!(o.order.status, OrderStatus::Refunded | OrderStatus::CaptureFailed);
         let reversals: Vec<&Job> = self.refunds.iter().filter(|j| j.payment == payment.key).collect();
         assert!(pays.len() <= 1 && reversals.len() <= 1, "{payment:?} pays {pays:?} and goes back by {reversals:?}");
         if payment.status == PaymentStatus::Settled {
@@ -171,16 +179,17 @@ impl Everything {
             assert!(matches!(pays[0].order.status, OrderStatus::Confirmed | OrderStatus::Returned), "{:?}", pays[0]);
         }
         if payment.status == PaymentStatus::Reversing {
-            assert_eq!((pays.len(), reversals.len()), (0, 1), "{payment:?}");
-            let kind = if payment.captured { JobKind::Refund } else { JobKind::Void };
+            assert_eq!(reversals.len(), 1, "{payment:?}");
+            assert!(pays.iter().all(|o| has_ended(o)), "{payment:?} {pays:?}");
+            let kind = if payment.is_captured() { JobKind::Refund } else { JobKind::Void };
             assert_eq!(reversals[0].kind, kind, "{payment:?}");
             assert_ne!(reversals[0].state, JobState::Succeeded);
         }
         if matches!(payment.status, PaymentStatus::Refunded | PaymentStatus::Voided) {
             assert!(reversals.iter().all(|j| j.state == JobState::Succeeded), "{payment:?} {reversals:?}");
-            assert!(pays.iter().all(|o| o.order.status == OrderStatus::Refunded), "{payment:?} {pays:?}");
+            assert!(pays.iter().all(|o| has_ended(o)), "{payment:?} {pays:?}");
         }
-        if (payment.captured || payment.authorized) && is_known {
+        if (payment.is_captured() || payment.authorized) && is_known {
             let placed =
                 [PaymentStatus::Settled, PaymentStatus::Reversing, PaymentStatus::Refunded, PaymentStatus::Voided];
             assert!(placed.contains(&payment.status), "money of a known order went nowhere: {payment:?}");

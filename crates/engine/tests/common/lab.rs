@@ -3,8 +3,8 @@
 use super::invariants::{self, Everything};
 use super::make::{Cart, Fact, START, adjust, lines, order_id, reference, set, sku, ttl};
 use holdfast_engine::domain::{
-    Command, EntryKind, Hold, HoldId, HoldStatus, Order, Outcome, Payment, PaymentStatus, Policy, Settlement, Stock,
-    Time,
+    Command, EntryKind, Hold, HoldId, HoldStatus, Job, Order, Outcome, Payment, PaymentStatus, Policy, Settlement,
+    Stock, Time,
 };
 use holdfast_engine::{Answer, Engine, LedgerFilter, Now};
 use std::any::Any;
@@ -167,6 +167,11 @@ impl Lab {
 
     pub async fn payment_status(&self, id: &str) -> PaymentStatus {
         self.payment(id).await.status
+    }
+
+    /// What is to be done at a provider as of the lab's clock.
+    pub async fn due(&self, provider: &str) -> Vec<Job> {
+        self.engine.due_jobs(provider, self.now, 100).await.unwrap()
     }
 
     /// The kinds of a SKU's entries, in order.

@@ -104,6 +104,7 @@ fn fact(id: &str, kind: PaymentKind) -> Fact {
         order: None,
         money: Money::default(),
         email: None,
+        reference: None,
     })
 }
 
@@ -125,6 +126,52 @@ pub fn canceled(id: &str) -> Fact {
 
 pub fn refunded(id: &str, total: u64) -> Fact {
     fact(id, PaymentKind::Refunded(total))
+}
+
+pub fn refund_failed(id: &str, refund: &str) -> Fact {
+    let mut fact = fact(id, PaymentKind::RefundFailed);
+    fact.0.reference = Some(reference(refund));
+    fact
+}
+
+pub fn disputed(id: &str) -> Fact {
+    fact(id, PaymentKind::Disputed)
+}
+
+pub fn refunded_by(id: &str, part: u64) -> Fact {
+    fact(id, PaymentKind::RefundedBy(part))
+}
+
+pub fn refund_succeeded(id: &str, refund: &str) -> Fact {
+    let mut fact = fact(id, PaymentKind::RefundSucceeded);
+    fact.0.reference = Some(reference(refund));
+    fact
+}
+
+/// Says nothing but which order the payment is for.
+pub fn named(id: &str) -> Fact {
+    fact(id, PaymentKind::Named)
+}
+
+pub fn capture_failed(id: &str) -> Fact {
+    fact(id, PaymentKind::CaptureFailed)
+}
+
+/// Every order that these facts can be told in.
+pub fn orders_of(facts: &[Fact]) -> Vec<Vec<Fact>> {
+    if facts.len() <= 1 {
+        return vec![facts.to_vec()];
+    }
+    let mut all = Vec::new();
+    for first in 0..facts.len() {
+        let mut rest = facts.to_vec();
+        let head = rest.remove(first);
+        all.extend(orders_of(&rest).into_iter().map(|mut tail| {
+            tail.insert(0, head.clone());
+            tail
+        }));
+    }
+    all
 }
 
 impl Fact {

@@ -3,7 +3,8 @@
 use super::dice::Dice;
 use super::make::{customer, lines, money, order_id, payment, reference, sku, ttl};
 use holdfast_engine::domain::{
-    Command, HoldId, HoldRequest, Lines, Money, OrderRef, PaymentFact, PaymentKind, SetStock, Total, Ttl,
+    Command, HoldId, HoldRequest, JobKind, JobReport, JobTurn, Lines, Money, OrderRef, PaymentFact, PaymentKind,
+    SetStock, Total, Ttl,
 };
 
 const SKUS: [&str; 3] = ["A", "B c", "Ä"];
@@ -74,7 +75,7 @@ impl Shop {
         let nobody = HoldId::from_u128(0);
         let back = self.dice.below(8) as usize * usize::from(!self.dice.once_in(3));
         let hold = (!self.dice.once_in(40)).then_some(back);
-        let command = match self.dice.below(30) {
+        let command = match self.dice.below(34) {
             0..=2 => self.set(),
             3 | 4 => self.adjust(),
             5 => Command::RemoveStock { sku: sku(self.sku()), if_version: self.version() },
@@ -94,6 +95,7 @@ impl Shop {
                 key: self.dice.once_in(2).then(|| reference(&format!("r{}", self.dice.below(4)))),
             },
             24 => Command::Sweep { limit: self.dice.one_of(&[0, 1, 2, 100]) },
+            25..=28 => self.job(),
             _ => self.settle(),
         };
         Ask { command, hold }
@@ -175,11 +177,15 @@ impl Shop {
     fn settle(&mut self) -> Command {
         let order = self.order();
         let id = format!("pi-{order}-{}", self.dice.below(2));
-        let kind = match self.dice.below(12) {
-            0..=2 => PaymentKind::Authorized,
-            3..=7 => PaymentKind::Captured,
-            8 => PaymentKind::Failed,
-            9 => PaymentKind::Canceled,
+        let kind = match self.dice.below(20) {
+            0..=4 => PaymentKind::Authorized,
+            5..=10 => PaymentKind::Captured,
+            11 => PaymentKind::Failed,
+            12 => PaymentKind::Canceled,
+            13 => PaymentKind::CaptureFailed,
+            14 => PaymentKind::RefundFailed,
+            15 => self.dice.one_of(&[PaymentKind::Disputed, PaymentKind::Named, PaymentKind::RefundSucceeded]),
+            16 => PaymentKind::RefundedBy(self.dice.one_of(&[40, 100])),
             _ => PaymentKind::Refunded(self.dice.one_of(&[40, 100, 100])),
         };
         let event = if self.dice.once_in(4) { self.dice.next() } else { 0 };
@@ -194,6 +200,25 @@ impl Shop {
             },
             money: self.money(),
             email: self.dice.once_in(3).then(|| "ann@example.com".into()),
+            reference: self.dice.once_in(2).then(|| reference(&format!("re-{}", self.dice.below(2)))),
+        }))
+    }
+
+    fn job(&mut self) -> Command {
+        let order = self.order();
+        let attempt = self.dice.below(4) as u32;
+        let seconds = self.dice.below(3) as u32;
+        Command::Job(Box::new(JobReport {
+            payment: payment(&format!("pi-{order}-{}", self.dice.below(2))),
+            kind: self.dice.one_of(&[JobKind::Refund, JobKind::Void, JobKind::Capture]),
+            turn: match self.dice.below(10) {
+                0..=4 => JobTurn::Take { seconds },
+                5 => JobTurn::Accepted { attempt, reference: Some(reference("re-0")), seconds },
+                6 => JobTurn::Done { attempt, reference: self.dice.once_in(2).then(|| reference("re-1")) },
+                7 => JobTurn::Later { attempt, error: "busy".into(), seconds },
+                8 => JobTurn::Failed { attempt, error: "disputed".into() },
+                _ => JobTurn::Retry,
+            },
         }))
     }
 }
@@ -211,13 +236,14 @@ pub fn name(command: &Command) -> &'static str {
         Command::Confirm { .. } => "confirm",
         Command::Return { .. } => "return",
         Command::Settle(_) => "settle",
+        Command::Job(_) => "job",
         Command::Sweep { .. } => "sweep",
         Command::Record(_) => unreachable!("an engine's word, never a shopper's"),
     }
 }
 
 /// Every name that [`name`] gives. A new variant does not compile there until it is named, and belongs here too.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     "set_stock",
     "adjust_stock",
     "remove_stock",
@@ -228,11 +254,12 @@ pub const NAMES: [&str; 11] = [
     "confirm",
     "return",
     "settle",
+    "job",
     "sweep",
 ];
 
 /// Every code of a refusal.
-pub const REFUSALS: [&str; 17] = [
+pub const REFUSALS: [&str; 18] = [
     "not_found",
     "idempotency_key_reused",
     "version_mismatch",
@@ -245,6 +272,7 @@ pub const REFUSALS: [&str; 17] = [
     "customer_limit",
     "sold_out",
     "stock_gone",
+    "job_not_due",
     "return_exceeds_order",
     "total_below_committed",
     "insufficient_available",

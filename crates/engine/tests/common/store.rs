@@ -162,7 +162,7 @@ impl Store {
             let job = inventory.job_change(key).unwrap().0.clone();
             let same = |j: &&mut Job| j.payment == key.0 && (j.kind == JobKind::Capture) == key.1;
             match self.jobs.iter_mut().find(same) {
-                Some(known) => *known = Job { created_at: known.created_at, ..job },
+                Some(known) => *known = job,
                 None => self.jobs.push(job),
             }
         }

@@ -10,6 +10,7 @@ mod common;
 
 mod confirm;
 mod holds;
+mod jobs;
 mod kinds;
 mod lapse;
 mod limits;

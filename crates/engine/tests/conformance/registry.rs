@@ -137,18 +137,33 @@ macro_rules! subject {
                     a_refund_without_restock_leaves_the_units_sold
                     a_refunded_duplicate_does_not_touch_the_order
                     another_payment_does_not_revive_a_refunded_order
-                    a_refund_told_before_its_capture_leaves_nothing_to_confirm
-                    a_refund_of_unknown_size_told_before_its_capture_counts
+                    a_refund_told_before_its_capture_ends_the_order_as_after_it
+                    a_refund_told_before_an_order_is_known_counts
                     a_refund_of_an_authorised_order_ends_its_capture_too
                     a_refund_of_a_smaller_capture_is_full
                     a_refund_of_a_smaller_capture_ends_a_reversal
                     an_unmatched_payment_that_went_back_pays_for_nothing
                     a_fact_after_a_refund_gives_the_customer_credit
                 }
+                jobs {
+                    a_job_is_taken_by_one_at_a_time
+                    a_refund_that_was_carried_out_ends_its_payment
+                    a_refund_for_a_person_is_tried_again_when_told
+                    a_refund_that_failed_at_the_bank_gets_another_key
+                    a_capture_that_was_carried_out_settles_once
+                    a_capture_that_failed_ends_its_order
+                    a_capture_that_came_although_it_failed_goes_back
+                    what_somebody_gave_back_by_hand_is_not_given_back_again
+                    a_void_that_was_refused_waits_for_a_person
+                    money_that_comes_of_what_was_let_go_goes_back
+                    a_refund_of_somebody_else_that_fails_counts_no_more
+                    notes_are_written_by_whoever_read_them_last
+                }
                 money {
                     failed_authorised_and_captured_confirm_in_any_order
                     a_wrong_amount_goes_back_in_any_order
                     a_refund_gives_the_units_back_in_any_order
+                    a_capture_that_failed_ends_the_order_in_any_order
                 }
                 kinds {
                     one_owner_per_unit_when_expiry_races_the_payment

@@ -1,4 +1,4 @@
--- The embedded store, version 1. Times are milliseconds since the Unix epoch, money is in minor units.
+-- The embedded store, version 1; what came later is in the files beside this one. Times are milliseconds since the Unix epoch, money is in minor units.
 -- Documented for its readers in docs/embedded.md: `sqlite3 holdfast.db 'select * from ledger'` is a feature.
 
 CREATE TABLE stock (

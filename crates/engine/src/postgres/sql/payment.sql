@@ -1,3 +1,3 @@
 -- A payment. $1: provider, $2: payment id.
-SELECT p.provider, p.payment_id, p.order_id, p.hold, p.amount, p.currency, p.email, p.authorized, p.captured, p.failed, p.canceled, p.refunded, p.status, p.received_at
+SELECT p.provider, p.payment_id, p.order_id, p.hold, p.amount, p.currency, p.email, p.authorized, p.captured, p.failed, p.canceled, p.refunded, p.status, p.received_at, p.capture_failed, p.refund_failed, p.disputed
 FROM payments p WHERE p.provider = $1 AND p.payment_id = $2

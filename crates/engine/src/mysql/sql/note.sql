@@ -1,0 +1,2 @@
+-- A note, by name.
+SELECT name, version, text FROM notes WHERE name = ?

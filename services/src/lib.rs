@@ -4,14 +4,20 @@
 //! removed when its handle is dropped. Nothing here installs anything or touches a server that it has not started.
 
 mod clock;
+mod kafka;
 mod mariadb;
+mod nats;
 mod postgres;
 mod process;
+mod rabbitmq;
 mod redis;
 mod resp;
 
 pub use clock::{WALL_CLOCK_FILE, wall_clock};
+pub use kafka::Kafka;
 pub use mariadb::MariaDb;
+pub use nats::Nats;
 pub use postgres::Postgres;
 pub use process::Signal;
+pub use rabbitmq::RabbitMq;
 pub use redis::{Redis, RedisCluster};

@@ -3,6 +3,7 @@
 //! It calls the same tools as a person would, shows each call, and ends with the first failure's exit code. It must
 //! never change the source tree, nor install anything but what a build cannot do without.
 
+mod foreign;
 mod fuzz;
 mod lint;
 mod services;
@@ -18,7 +19,7 @@ The developer's verbs.
 Usage: cargo xtask <VERB>
 
   test [-- ARGS]       build the binary and run every test, doc tests too; ARGS go to `cargo test`
-  services             start the databases and Redis for the tests, and keep them until Enter is pressed
+  services             start the databases, Redis and the brokers for the tests, and keep them until Enter is pressed
   lint                 rustfmt, clippy, and cargo-deny where it is installed
   fuzz [--seconds N]   run every fuzz target for N seconds each (60 unless told); needs cargo-fuzz
   help                 this text

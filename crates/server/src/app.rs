@@ -3,11 +3,15 @@
 use crate::auth::Keys;
 use crate::config::Config;
 use crate::metrics::Metrics;
+use crate::outbox::EngineDesk;
+use crate::outbox::api::Outbox;
+use crate::payments::Payments;
 use crate::problem::Problem;
+use crate::relays::OWN;
 use crate::{api, view::AuditView};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{FromRef, Request};
 use axum::http::{HeaderName, HeaderValue, Response, header};
 use axum::response::IntoResponse;
 use holdfast_domain::{Command, Outcome, Refusal};
@@ -17,6 +21,7 @@ use serde::Serialize;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Notify;
 use tower::ServiceExt;
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -27,6 +32,10 @@ pub(crate) struct App {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) lanes: Lanes,
     pub(crate) metrics: Metrics,
+    pub(crate) payments: Payments,
+    pub(crate) outbox: Outbox,
+    /// Entries may have been recorded.
+    pub(crate) recorded: Arc<Notify>,
     pub(crate) stopping: AtomicBool,
     pub(crate) last_audit: Mutex<Option<AuditReport>>,
     keys: Keys,
@@ -41,11 +50,16 @@ impl App {
     pub(crate) fn new(config: Config, engine: Arc<dyn Engine>) -> std::io::Result<Shared> {
         let lanes = Lanes::start(engine.clone(), &config.lanes)?;
         let keys = Keys::new(&config.api_keys);
+        let outbox = Outbox::with(Arc::new(EngineDesk(engine.clone())), &config.sinks, &OWN);
+        let payments = Payments::new(&config.payments).map_err(std::io::Error::other)?;
         Ok(Arc::new(Self {
             config,
             engine,
             lanes,
             metrics: Metrics::new(),
+            payments,
+            outbox,
+            recorded: Arc::default(),
             stopping: AtomicBool::new(false),
             last_audit: Mutex::default(),
             keys,
@@ -62,7 +76,10 @@ impl App {
     /// As [`App::submit`], for callers that look at the refusal themselves.
     pub(crate) async fn decide(&self, command: Command) -> Result<Result<Outcome, Refusal>, Problem> {
         match tokio::time::timeout(self.config.request_timeout, self.lanes.submit(command)).await {
-            Ok(answered) => answered.map_err(Problem::from),
+            Ok(answered) => {
+                self.recorded.notify_waiters();
+                answered.map_err(Problem::from)
+            }
             Err(_) => Err(EngineError::Unknown("the lane did not answer in time".into()).into()),
         }
     }
@@ -120,6 +137,12 @@ impl App {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         Ok(response)
+    }
+}
+
+impl FromRef<Shared> for Outbox {
+    fn from_ref(app: &Shared) -> Self {
+        app.outbox.clone()
     }
 }
 

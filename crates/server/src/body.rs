@@ -24,11 +24,16 @@ impl FromRequest<Shared> for JsonBytes {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &Shared) -> Result<Self, Problem> {
-        if !has_json_type(request.headers()) {
-            return Err(Problem::new("unsupported_media_type", "send Content-Type: application/json"));
-        }
-        read_all(request, app.config.request_timeout).await.map(Self)
+        json_within(request, app.config.request_timeout).await.map(Self)
     }
+}
+
+/// The whole body of a request that must carry JSON, if it comes in time.
+pub(crate) async fn json_within(request: Request, time: Duration) -> Result<Vec<u8>, Problem> {
+    if !has_json_type(request.headers()) {
+        return Err(Problem::new("unsupported_media_type", "send Content-Type: application/json"));
+    }
+    read_all(request, time).await
 }
 
 /// The whole body of a request that may carry JSON; no bytes at all are fine, whatever the content type.
@@ -45,6 +50,17 @@ impl FromRequest<Shared> for MaybeJsonBytes {
             (false, true) => Ok(Self(Some(bytes))),
             (false, false) => Err(Problem::new("unsupported_media_type", "send Content-Type: application/json")),
         }
+    }
+}
+
+/// The whole body as it came, whatever it says it is.
+pub(crate) struct RawBytes(pub(crate) Vec<u8>);
+
+impl FromRequest<Shared> for RawBytes {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &Shared) -> Result<Self, Problem> {
+        read_all(request, app.config.request_timeout).await.map(Self)
     }
 }
 

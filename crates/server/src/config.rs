@@ -1,5 +1,8 @@
 //! What can be configured, from the file's point of view; flags and variables are the binary's business.
 
+use crate::outbox::{SinkConfig, check_all};
+use crate::payments::{AdyenConfig, PaymentsConfig, StandardConfig, StripeConfig};
+use crate::post::MailConfig;
 use holdfast_domain::Policy;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -161,6 +164,21 @@ pub struct FileConfig {
     /// Keys by their digests.
     #[serde(default)]
     pub api_keys: Vec<FileKey>,
+    /// Stripe.
+    #[serde(default)]
+    pub stripe: StripeConfig,
+    /// Adyen.
+    #[serde(default)]
+    pub adyen: AdyenConfig,
+    /// A provider of the shop's own.
+    #[serde(default)]
+    pub standard: StandardConfig,
+    /// E-mail.
+    #[serde(default)]
+    pub mail: MailConfig,
+    /// Where events go.
+    #[serde(default)]
+    pub sinks: Vec<SinkConfig>,
 }
 
 /// One `[[api_keys]]` table.
@@ -225,6 +243,12 @@ pub struct Config {
     pub request_timeout: Duration,
     /// How long what is in flight may take after a stop.
     pub drain_timeout: Duration,
+    /// Payment providers.
+    pub payments: PaymentsConfig,
+    /// E-mail to shoppers.
+    pub mail: MailConfig,
+    /// Where events go.
+    pub sinks: Vec<SinkConfig>,
     /// Who elects the node that does the chores for all.
     pub lock_nodes: LockNodes,
     /// Serve the no-op of the benchmark.
@@ -261,6 +285,9 @@ impl Default for Config {
             header_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(30),
             drain_timeout: Duration::from_secs(20),
+            payments: PaymentsConfig::default(),
+            mail: MailConfig::default(),
+            sinks: Vec::new(),
             lock_nodes: LockNodes::default(),
             bench: false,
         }
@@ -293,6 +320,9 @@ impl Config {
         is_range("lane_depth", (1..=1_000_000).contains(&self.lanes.depth), "from 1 to 1000000")?;
         is_range("max_batch", (1..=100_000).contains(&self.lanes.max_batch), "from 1 to 100000")?;
         is_range("lane_workers", (1..=1000).contains(&self.lanes.workers), "from 1 to 1000")?;
+        self.payments.check()?;
+        self.mail.check()?;
+        check_all(&self.sinks)?;
         is_range("max_connections", (1..=1_000_000).contains(&self.max_connections), "from 1 to 1000000")
     }
 }

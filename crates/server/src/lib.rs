@@ -4,18 +4,26 @@
 
 mod api;
 mod app;
+mod attention;
 mod auth;
 mod body;
 mod chores;
 mod config;
 mod duty;
+mod mail;
 mod metrics;
 mod net;
+mod payments;
+mod post;
 mod problem;
+mod relays;
 mod view;
 
 pub mod fuzzing;
+pub mod outbox;
 
 pub use api::openapi_json;
 pub use config::{ApiKey, Config, ConfigError, FileConfig, LockNodes, Role};
 pub use net::serve;
+pub use payments::{AdyenConfig, PaymentsConfig, Secret, StandardConfig, StripeConfig};
+pub use post::MailConfig;

@@ -1,5 +1,7 @@
 //! What Prometheus reads: names with units, few labels.
 
+use crate::attention::Kind;
+use crate::outbox::OutboxMetrics;
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -15,6 +17,21 @@ pub(crate) struct Answered {
     pub(crate) status: u16,
 }
 
+/// What became of a provider's event, or of a fact in it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Webhook {
+    provider: &'static str,
+    outcome: &'static str,
+}
+
+/// What became of an attempt at a provider.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Attempt {
+    provider: &'static str,
+    kind: &'static str,
+    outcome: &'static str,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Route {
     route: &'static str,
@@ -25,6 +42,10 @@ pub(crate) struct Metrics {
     registry: Registry,
     answers: Family<Answered, Counter>,
     seconds: Family<Route, Histogram>,
+    webhooks: Family<Webhook, Counter>,
+    attempts: Family<Attempt, Counter>,
+    pub(crate) attention: Family<Kind, Counter>,
+    pub(crate) outbox: OutboxMetrics,
     pub(crate) expired: Counter,
     pub(crate) lane_waiting: Gauge,
     pub(crate) holds: Gauge,
@@ -46,6 +67,10 @@ impl Metrics {
         let metrics = Self {
             answers: Family::default(),
             seconds: Family::new_with_constructor(buckets),
+            webhooks: Family::default(),
+            attempts: Family::default(),
+            attention: Family::default(),
+            outbox: OutboxMetrics::default(),
             expired: Counter::default(),
             lane_waiting: Gauge::default(),
             holds: Gauge::default(),
@@ -79,6 +104,12 @@ impl Metrics {
         registry.register("http_connections", "Open connections", metrics.connections.clone());
         registry.register("audit_drift", "Differences found by the last audit", metrics.drift.clone());
         registry.register("ready", "1 when requests can be served", metrics.ready.clone());
+        registry.register("webhook_facts", "Facts from providers by what they did", metrics.webhooks.clone());
+        let attempts = "Refunds, voids and captures asked of providers, by what was answered";
+        registry.register("provider_attempts", attempts, metrics.attempts.clone());
+        let attention = "What a person has to look at, as told by this node";
+        registry.register("attention", attention, metrics.attention.clone());
+        metrics.outbox.register(&mut registry);
         metrics.register_hot_store(&mut registry);
         Self { registry, ..metrics }
     }
@@ -96,6 +127,14 @@ impl Metrics {
     pub(crate) fn answered(&self, route: &'static str, status: u16, took: Duration) {
         self.answers.get_or_create(&Answered { route, status }).inc();
         self.seconds.get_or_create(&Route { route }).observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn webhook(&self, provider: &'static str, outcome: &'static str) {
+        self.webhooks.get_or_create(&Webhook { provider, outcome }).inc();
+    }
+
+    pub(crate) fn job(&self, provider: &'static str, kind: &'static str, outcome: &'static str) {
+        self.attempts.get_or_create(&Attempt { provider, kind, outcome }).inc();
     }
 
     pub(crate) fn text(&self) -> String {

@@ -3,7 +3,7 @@
 use crate::app::{App, Shared};
 use crate::config::Config;
 use crate::duty::Duties;
-use crate::{api, chores};
+use crate::{api, chores, payments, relays};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -37,11 +37,13 @@ pub async fn serve(
     let app = App::new(config, engine.clone())?;
     let router = api::router(&app);
     let (stopping, stopped) = watch::channel(false);
-    let loops = [
+    let mut loops = vec![
         tokio::spawn(chores::janitor(app.clone(), duties.duty("janitor"), stopped.clone())),
         tokio::spawn(chores::auditor(app.clone(), duties.duty("audit"), stopped.clone())),
-        tokio::spawn(chores::watcher(app.clone(), stopped)),
+        tokio::spawn(chores::watcher(app.clone(), stopped.clone())),
     ];
+    loops.extend(payments::start(&app, &stopped));
+    loops.extend(relays::start(&app, &stopped).map_err(io::Error::other)?);
     let graceful = GracefulShutdown::new();
     tokio::pin!(stop);
     loop {

@@ -142,6 +142,8 @@ impl<'a> OrderJson<'a> {
 }
 
 /// What a provider told of one payment, and where it stands.
+// Facts, as in the payment itself.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Serialize, ToSchema)]
 #[schema(as = Payment)]
 pub(crate) struct PaymentView<'a> {
@@ -154,6 +156,9 @@ pub(crate) struct PaymentView<'a> {
     currency: Option<&'a str>,
     authorized: bool,
     captured: bool,
+    canceled: bool,
+    capture_failed: bool,
+    disputed: bool,
     /// Minor units given back so far.
     refunded: u64,
     received_at: Moment,
@@ -176,6 +181,9 @@ impl<'a> PaymentView<'a> {
             currency: payment.money.currency.as_ref().map(Currency::as_str),
             authorized: payment.authorized,
             captured: payment.captured,
+            canceled: payment.canceled,
+            capture_failed: payment.capture_failed,
+            disputed: payment.disputed,
             refunded: payment.refunded,
             received_at: Moment(payment.received_at),
         }
@@ -186,6 +194,8 @@ impl<'a> PaymentView<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Refund)]
 pub(crate) struct RefundView<'a> {
+    /// `provider:payment_id`, for a retry.
+    id: String,
     provider: &'a str,
     payment_id: &'a str,
     kind: &'static str,
@@ -193,12 +203,21 @@ pub(crate) struct RefundView<'a> {
     status: &'static str,
     amount: Option<u64>,
     currency: Option<&'a str>,
+    /// How often the provider was asked.
+    attempts: u32,
+    /// The provider's id of the refund.
+    reference: Option<&'a str>,
+    /// What went wrong last.
+    error: Option<&'a str>,
     created_at: Moment,
+    /// When the provider is asked next; nothing is, once it succeeded or needs attention.
+    next_at: Moment,
 }
 
 impl<'a> RefundView<'a> {
     pub(crate) fn new(job: &'a Job) -> Self {
         Self {
+            id: job.payment.to_string(),
             provider: job.payment.provider.as_str(),
             payment_id: job.payment.payment_id.as_str(),
             kind: job.kind.as_str(),
@@ -206,7 +225,11 @@ impl<'a> RefundView<'a> {
             status: job.state.as_str(),
             amount: job.money.amount,
             currency: job.money.currency.as_ref().map(Currency::as_str),
+            attempts: job.attempts,
+            reference: job.reference.as_ref().map(holdfast_domain::Ref::as_str),
+            error: job.error.as_deref(),
             created_at: Moment(job.created_at),
+            next_at: Moment(job.next_at),
         }
     }
 }

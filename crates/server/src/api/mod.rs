@@ -49,6 +49,9 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(ledger::get_audit, ledger::run_audit))
         .routes(routes!(payments::list_payments))
         .routes(routes!(payments::list_refunds))
+        .routes(routes!(payments::retry_refund))
+        .routes(routes!(crate::payments::receive_webhook))
+        .merge(crate::outbox::api::routes())
         .routes(routes!(service::healthz))
         .routes(routes!(service::readyz))
         .routes(routes!(service::metrics))
@@ -90,6 +93,8 @@ pub(crate) fn route_name(path: &str) -> &'static str {
         (Some("v1"), Some("ledger"), ..) => "ledger",
         (Some("v1"), Some("audit"), ..) => "audit",
         (Some("v1"), Some("payments" | "refunds"), ..) => "payments",
+        (Some("v1"), Some("webhooks"), ..) => "webhooks",
+        (Some("v1"), Some("sinks"), ..) => "sinks",
         (Some("healthz" | "readyz" | "metrics" | "openapi.json" | "docs" | "bench"), ..) => "service",
         _ => "other",
     }

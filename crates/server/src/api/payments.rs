@@ -6,9 +6,9 @@ use crate::body::{Findings, StrictQuery};
 use crate::problem::Problem;
 use crate::view::{ListView, PaymentView, RefundView};
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::Response;
-use holdfast_domain::{JobState, PaymentStatus};
+use holdfast_domain::{Command, JobKind, JobReport, JobState, JobTurn, Outcome, PaymentKey, PaymentStatus, Ref};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -42,6 +42,24 @@ pub(super) async fn list_payments(
     let page = app.engine.payments(query.status, after, limit).await?;
     let items = page.items.iter().map(PaymentView::new).collect();
     Ok(json(200, &ListView { items, next: page.next }))
+}
+
+/// Try a refund or a void again now: one that needs attention, or one that waits for its next attempt.
+#[utoipa::path(post, path = "/v1/refunds/{id}/retry", responses((status = 200, body = RefundView),
+    (status = 404, description = "not_found"), (status = 409, description = "job_not_due")))]
+pub(super) async fn retry_refund(State(app): State<Shared>, Path(id): Path<String>) -> Result<Response<Body>, Problem> {
+    let unknown = || Problem::new("not_found", "the id of a refund is as its list tells it");
+    let (provider, payment_id) = id.split_once(':').ok_or_else(unknown)?;
+    let read = |text: &str| Ref::new(text).map_err(|_| unknown());
+    let payment = PaymentKey { provider: read(provider)?, payment_id: read(payment_id)? };
+    let (_, jobs) = app.engine.payment(&payment).await?.ok_or_else(unknown)?;
+    let job = jobs.iter().find(|job| job.kind != JobKind::Capture).ok_or_else(unknown)?;
+    let report = JobReport { payment, kind: job.kind, turn: JobTurn::Retry };
+    let Outcome::Job(job) = app.submit(Command::Job(Box::new(report))).await? else {
+        return Err(Problem::new("engine_unavailable", "the engine gave another answer than was asked for"));
+    };
+    app.payments.wake.notify_waiters();
+    Ok(json(200, &RefundView::new(&job)))
 }
 
 /// List refunds and voids in the order in which they became due.

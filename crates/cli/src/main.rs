@@ -1,15 +1,23 @@
 //! The binary `holdfast`: one verb a file.
 
+mod api;
 mod audit;
 mod bench;
 mod client;
 mod doctor;
+mod drill;
 mod engine;
+mod fake;
+mod http;
 mod import;
 mod keys;
+mod latencies;
 mod migrate;
+mod payment_args;
+mod random;
 mod redis_args;
 mod serve;
+mod server;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -48,6 +56,10 @@ enum Verb {
     Openapi,
     /// Measure this machine: holds per second, latencies, and the check that nothing was oversold.
     Bench(Box<bench::Args>),
+    /// Replay a flash sale with shoppers who pay late, twice or not at all, and judge what is left.
+    Drill(Box<drill::Args>),
+    /// Run a fake payment provider, shaped like Stripe, for tests and drills. It moves no money.
+    FakePayments(fake::Args),
 }
 
 /// How a verb ends when it is not simply done.
@@ -64,9 +76,8 @@ impl<E: std::fmt::Display> From<E> for Failure {
     }
 }
 
-fn run_bench(args: bench::Args) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(bench::run(args))
+fn wait_for(verb: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(verb)
 }
 
 fn main() -> ExitCode {
@@ -81,7 +92,9 @@ fn main() -> ExitCode {
             println!("{}", holdfast_server::openapi_json());
             Ok(())
         }
-        Verb::Bench(args) => run_bench(*args),
+        Verb::Bench(args) => wait_for(bench::run(*args)),
+        Verb::Drill(args) => wait_for(drill::run(*args)),
+        Verb::FakePayments(args) => fake::run(args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::engine::EngineArgs;
+use crate::payment_args::PaymentArgs;
 use clap::{Parser, ValueEnum};
 use holdfast_server::{ApiKey, Config, FileConfig, LockNodes};
 use std::io::IsTerminal;
@@ -43,6 +44,8 @@ pub(crate) struct Args {
     /// Seconds between two audits; 0 for none [default: 300].
     #[arg(long, env = "HOLDFAST_AUDIT_INTERVAL", value_name = "SECONDS")]
     audit_interval: Option<u32>,
+    #[command(flatten)]
+    payments: PaymentArgs,
     /// What to log: a level, or directives like info,holdfast_server=debug (debug logs every request).
     #[arg(long, env = "HOLDFAST_LOG", value_name = "FILTER", default_value = "info")]
     log: String,
@@ -109,6 +112,10 @@ fn decide(args: &Args, file: &FileConfig) -> Result<Config, Failure> {
     if let Some(keys) = &args.api_keys {
         config.api_keys.extend(ApiKey::parse_list(keys)?);
     }
+    config.payments = args.payments.choose(file);
+    config.mail = args.payments.mail(file);
+    config.sinks.clone_from(&file.sinks);
+    config.sinks.extend(holdfast_server::outbox::from_variables(|name| std::env::var(name).ok())?);
     let pick = |flag: Option<u32>, file: Option<u32>, default: u32| flag.or(file).unwrap_or(default);
     config.default_hold_ttl = pick(args.default_hold_ttl, file.default_hold_ttl, config.default_hold_ttl);
     config.max_hold_ttl = pick(args.max_hold_ttl, file.max_hold_ttl, config.max_hold_ttl);

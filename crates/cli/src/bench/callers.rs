@@ -2,8 +2,8 @@
 
 use super::load::{Shared, StopOnDrop};
 use super::progress::Progress;
-use super::random::Random;
 use super::tally::Phase;
+use crate::random::Random;
 use holdfast_engine::clock::monotonic;
 use holdfast_engine::domain::{Command, HoldId, HoldRequest, Lines, Money, OrderId, Outcome, Refusal, Sku, Ttl};
 use holdfast_engine::{Answer, EngineError, Lanes};

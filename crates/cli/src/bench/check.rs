@@ -1,6 +1,6 @@
 //! The end check: what the server counts, against what its answers said.
 
-use super::api::{Api, Stock};
+use crate::api::{Api, Stock};
 use holdfast_engine::Engine;
 use holdfast_engine::domain::Sku;
 use serde::Serialize;

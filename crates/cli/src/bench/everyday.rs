@@ -1,13 +1,14 @@
 //! The everyday scenarios: noop, hot, half, soldout, spread, cart, clients.
 
-use super::api::Api;
 use super::args::{Args, Scenario};
 use super::check::{Promised, Verdict, check};
-use super::load::{Plan, Target, run};
+use super::load::{Plan, run};
 use super::progress::Progress;
-use super::random::Random;
 use super::rows::Row;
 use super::shape::{Life, Shape};
+use crate::api::Api;
+use crate::random::Random;
+use crate::server::Target;
 use holdfast_engine::clock::monotonic;
 use holdfast_engine::redis::Backlog;
 use std::sync::Arc;

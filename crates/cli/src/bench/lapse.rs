@@ -1,15 +1,16 @@
 //! P8: very many holds lapse within one second. What does that add to the latency of those who come just then?
 
-use super::api::Api;
 use super::args::Args;
 use super::check::{Promised, Verdict, check};
 use super::everyday::{PLENTY, names};
-use super::load::{Fill, Plan, Target, fill, run};
+use super::load::{Fill, Plan, fill, run};
 use super::progress::Progress;
 use super::report::Report;
 use super::rows::{Ratio, Row, grouped};
 use super::shape::{Life, Shape};
 use super::tally::{Phase, Tally};
+use crate::api::Api;
+use crate::server::Target;
 use holdfast_engine::clock::monotonic;
 use std::time::{Duration, Instant};
 

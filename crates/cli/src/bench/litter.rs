@@ -1,6 +1,6 @@
 //! What a run leaves in databases, so that it is taken away however the run ends.
 
-use super::random::Random;
+use crate::random::Random;
 use holdfast_engine::{Database, RedisConfig, SqlConfig};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -7,8 +7,8 @@ use super::progress::Progress;
 use super::shape::Shape;
 use super::tally::Tally;
 use super::worker::Worker;
+use crate::server::Target;
 use std::fmt::Write;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,17 +16,6 @@ use tokio::sync::oneshot;
 
 /// How long answers are waited for after the end.
 const GRACE: Duration = Duration::from_secs(30);
-
-/// A server.
-#[derive(Debug, Clone)]
-pub(super) struct Target {
-    /// Where it listens.
-    pub(super) addr: SocketAddr,
-    /// What to call it.
-    pub(super) host: String,
-    /// The API key, if it wants one.
-    pub(super) key: Option<String>,
-}
 
 /// A run.
 #[derive(Debug, Clone)]

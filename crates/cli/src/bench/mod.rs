@@ -1,13 +1,11 @@
 //! `holdfast bench`: what this machine can do, measured side by side in one run, and whether every unit is accounted
 //! for afterwards.
 
-mod api;
 mod args;
 mod callers;
 mod check;
 mod database;
 mod everyday;
-mod http;
 mod lapse;
 mod library;
 mod litter;
@@ -17,12 +15,10 @@ mod matrix;
 mod pgbench;
 mod progress;
 mod promises;
-mod random;
 mod redis;
 mod report;
 mod rows;
 mod schedule;
-mod server;
 mod shape;
 mod startup;
 mod store;
@@ -32,18 +28,17 @@ mod worker;
 pub(crate) use args::Args;
 
 use crate::Failure;
+use crate::server::{self, End, Server, Target};
 use args::{Scenario, Yardstick};
 use check::Verdict;
 use everyday::Everyday;
 use holdfast_engine::clock::wall;
 use holdfast_engine::redis::Backlog;
 use litter::Litter;
-use load::Target;
 use machine::Machine;
 use progress::Progress;
 use promises::{Subject, Yardsticks};
 use report::Report;
-use server::{End, Server};
 use std::path::{Path, PathBuf};
 use store::Store;
 use tempfile::TempDir;
@@ -187,6 +182,13 @@ fn temporary(folder: &Path) -> Result<TempDir, String> {
     made.map_err(|e| format!("no temporary folder in {}: {e}", folder.display()))
 }
 
+/// What a server to measure is started with.
+fn variables(store: Option<&Store>) -> Vec<(&'static str, String)> {
+    let mut variables = store.map(Store::variables).unwrap_or_default();
+    variables.push(("HOLDFAST_BENCH", "1".into()));
+    variables
+}
+
 /// A server to measure: one of our own in a folder of its own, or a running one.
 struct Place {
     target: Target,
@@ -204,7 +206,7 @@ impl Place {
             Some(store) => Some(store.fresh(litter).await?),
             None => None,
         };
-        let server = Server::start(data.path(), store.as_ref()).await?;
+        let server = Server::start(data.path(), &variables(store.as_ref())).await?;
         let backlog = match &store {
             Some(store) => store.backlog().await?,
             None => None,

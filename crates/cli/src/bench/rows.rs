@@ -1,6 +1,7 @@
 //! The lines of the report: a run, and a promise with what was measured of it.
 
-use super::tally::{Percentiles, Phase};
+use super::tally::Phase;
+use crate::latencies::Percentiles;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! What is asked: the requests of a scenario, written byte by byte into a buffer that is used again.
 
-use super::random::Random;
+use crate::random::Random;
 use std::io::Write;
 use std::ops::RangeInclusive;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! P9 and P10: how long a start with very many live holds takes, and how much memory each of them needs.
 
-use super::api::Api;
 use super::args::Args;
 use super::check::{Promised, Verdict, check};
 use super::everyday::{PLENTY, names};
@@ -8,9 +7,11 @@ use super::load::{Fill, fill};
 use super::progress::Progress;
 use super::report::Report;
 use super::rows::{Ratio, grouped};
-use super::server::{End, Server};
 use super::shape::{Life, Shape};
 use super::tally::Tally;
+use super::variables;
+use crate::api::Api;
+use crate::server::{End, Server};
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ const TTL: u32 = 3600;
 pub(super) async fn startup(args: &Args, data: &Path, report: &mut Report) -> Result<Verdict, String> {
     let progress = Progress::new("startup");
     progress.say("creating stock");
-    let server = Server::start(data, None).await?;
+    let server = Server::start(data, &variables(None)).await?;
     let empty = server.start;
     let mut api = Api::new(&server.target);
     let skus = names("START", args.startup_skus);
@@ -35,10 +36,10 @@ pub(super) async fn startup(args: &Args, data: &Path, report: &mut Report) -> Re
     let after = server.memory();
     progress.say("stopping and starting");
     let stopped = server.stop(End::Term).await?;
-    let calm = Server::start(data, None).await?;
+    let calm = Server::start(data, &variables(None)).await?;
     let (after_term, loaded) = (calm.start, calm.memory());
     calm.stop(End::Kill).await?;
-    let server = Server::start(data, None).await?;
+    let server = Server::start(data, &variables(None)).await?;
     let after_kill = server.start;
     progress.say("checking");
     let promised =

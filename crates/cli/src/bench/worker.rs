@@ -1,10 +1,11 @@
 //! One thread of the load generator: its connections share what is due, what is asked and what was counted.
 
-use super::http::Connection;
-use super::load::{Plan, Shared, Target};
+use super::load::{Plan, Shared};
 use super::schedule::{Alarm, Schedule};
 use super::shape::Maker;
 use super::tally::{Phase, Tally};
+use crate::http::Connection;
+use crate::server::Target;
 use holdfast_engine::clock::monotonic;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;

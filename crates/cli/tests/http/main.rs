@@ -40,3 +40,4 @@ mod stock_limits;
 mod stopping;
 mod strain;
 mod texts;
+mod webhooks;

@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod server;
+pub mod webhook;
 
 pub use client::{Answer, Call, Connection};
 pub use server::{Server, holdfast, refused_start, shared};

@@ -1,7 +1,8 @@
-//! The calls beside the measured ones: set stock, read it back, audit. (Writing into a String cannot fail.)
+//! A caller of a server with a connection of its own: any call, and those that set stock, read it back and audit.
+//! (Writing into a String cannot fail.)
 
-use super::http::Connection;
-use super::load::Target;
+use crate::http::{self, Connection};
+use crate::server::Target;
 use holdfast_engine::clock::monotonic;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -17,17 +18,17 @@ const IMPORT: usize = 500_000;
 
 /// The counters of a SKU.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Stock {
+pub(crate) struct Stock {
     /// Which.
-    pub(super) sku: String,
+    pub(crate) sku: String,
     /// Units in all.
-    pub(super) total: u64,
+    pub(crate) total: u64,
     /// Units that anybody may hold.
-    pub(super) available: u64,
+    pub(crate) available: u64,
     /// Units claimed by holds.
-    pub(super) held: u64,
+    pub(crate) held: u64,
     /// Units that belong to orders.
-    pub(super) sold: u64,
+    pub(crate) sold: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -38,11 +39,11 @@ struct Page {
 
 /// What an audit said.
 #[derive(Debug, Deserialize)]
-pub(super) struct Audit {
+pub(crate) struct Audit {
     /// No drift.
-    pub(super) clean: bool,
+    pub(crate) clean: bool,
     /// What it found.
-    pub(super) drift: Vec<serde_json::Value>,
+    pub(crate) drift: Vec<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -51,29 +52,29 @@ struct Imported {
 }
 
 /// A caller with a connection of its own.
-pub(super) struct Api {
+pub(crate) struct Api {
     target: Target,
     connection: Option<(Connection, Instant)>,
 }
 
 impl Api {
     /// For this server.
-    pub(super) fn new(target: &Target) -> Self {
+    pub(crate) fn new(target: &Target) -> Self {
         Self { target: target.clone(), connection: None }
     }
 
     /// Whether it serves.
-    pub(super) async fn is_ready(&mut self) -> bool {
+    pub(crate) async fn is_ready(&mut self) -> bool {
         matches!(self.call("GET", "/readyz", "", b"").await, Ok((200, _)))
     }
 
     /// Whether it has the no-op call.
-    pub(super) async fn has_noop(&mut self) -> bool {
+    pub(crate) async fn has_noop(&mut self) -> bool {
         matches!(self.call("POST", "/bench/noop", "application/json", b"{}").await, Ok((200, _)))
     }
 
     /// Creates SKUs with so many units each.
-    pub(super) async fn create(&mut self, skus: &[String], total: u64) -> Result<(), String> {
+    pub(crate) async fn create(&mut self, skus: &[String], total: u64) -> Result<(), String> {
         if let [sku] = skus {
             let body = format!("{{\"total\":{total}}}");
             let path = format!("/v1/stock/{}", percent(sku));
@@ -93,12 +94,12 @@ impl Api {
     }
 
     /// The counters of one SKU.
-    pub(super) async fn stock(&mut self, sku: &str) -> Result<Stock, String> {
+    pub(crate) async fn stock(&mut self, sku: &str) -> Result<Stock, String> {
         self.json("GET", &format!("/v1/stock/{}", percent(sku)), "", b"").await
     }
 
     /// The counters of these SKUs, in any order: one by one, or from the list when there are many.
-    pub(super) async fn stocks(&mut self, skus: &[String]) -> Result<Vec<Stock>, String> {
+    pub(crate) async fn stocks(&mut self, skus: &[String]) -> Result<Vec<Stock>, String> {
         let mut found = Vec::with_capacity(skus.len());
         if skus.len() <= 2000 {
             for sku in skus {
@@ -118,11 +119,12 @@ impl Api {
     }
 
     /// Runs an audit.
-    pub(super) async fn audit(&mut self) -> Result<Audit, String> {
+    pub(crate) async fn audit(&mut self) -> Result<Audit, String> {
         self.json("POST", "/v1/audit", "application/json", b"").await
     }
 
-    async fn json<T: DeserializeOwned>(
+    /// A call that must succeed, and its answer.
+    pub(crate) async fn json<T: DeserializeOwned>(
         &mut self,
         method: &str,
         path: &str,
@@ -141,17 +143,21 @@ impl Api {
             .map_err(|e| format!("{method} {path} was answered otherwise than expected: {e}"))
     }
 
-    async fn call(&mut self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<(u16, Vec<u8>), String> {
-        let mut request = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.target.host);
-        if let Some(key) = &self.target.key {
-            let _ = write!(request, "authorization: Bearer {key}\r\n");
-        }
+    /// Any call: the status and the body.
+    pub(crate) async fn call(
+        &mut self,
+        method: &str,
+        path: &str,
+        kind: &str,
+        body: &[u8],
+    ) -> Result<(u16, Vec<u8>), String> {
+        let key = self.target.key.as_ref().map(|key| format!("Bearer {key}"));
+        let mut headers = vec![("host", self.target.host.as_str())];
+        headers.extend(key.iter().map(|key| ("authorization", key.as_str())));
         if !body.is_empty() {
-            let _ = write!(request, "content-type: {kind}\r\n");
+            headers.push(("content-type", kind));
         }
-        let _ = write!(request, "content-length: {}\r\n\r\n", body.len());
-        let mut request = request.into_bytes();
-        request.extend_from_slice(body);
+        let request = http::request(method, path, &headers, body);
         let answer = tokio::time::timeout(PATIENCE, self.exchange(&request)).await;
         let answer = answer.map_err(|_| format!("{method} {path} was not answered within {PATIENCE:?}"))?;
         answer.map_err(|e| format!("{method} {path}: {e}"))
@@ -171,7 +177,7 @@ impl Api {
 }
 
 /// Percent-encodes all but unreserved characters.
-fn percent(text: &str) -> String {
+pub(crate) fn percent(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -1,12 +1,12 @@
-//! The server under test: this same program as a child process, in a folder of its own.
+//! A server to measure or to drill: this same program as a child process, in a folder of its own; or a running one,
+//! by its URL.
 
-use super::api::Api;
-use super::load::Target;
-use super::store::Store;
+use crate::api::Api;
 use holdfast_engine::clock::monotonic;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,18 +20,29 @@ const STOP: Duration = Duration::from_mins(1);
 /// Lines of its log that are kept to explain a failure.
 const KEPT: usize = 20;
 
+/// A server.
+#[derive(Clone)]
+pub(crate) struct Target {
+    /// Where it listens.
+    pub(crate) addr: SocketAddr,
+    /// What to call it.
+    pub(crate) host: String,
+    /// The API key, if it wants one.
+    pub(crate) key: Option<String>,
+}
+
 /// A running child; killed when dropped.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     /// Where it listens.
-    pub(super) target: Target,
+    pub(crate) target: Target,
     /// From the start of the process until it was ready.
-    pub(super) start: Duration,
+    pub(crate) start: Duration,
 }
 
 /// How to end it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// Asked to.
     Term,
     /// Without a chance to do anything.
@@ -39,8 +50,8 @@ pub(super) enum End {
 }
 
 impl Server {
-    /// Starts one on this data folder, or on this store, and waits until it is ready.
-    pub(super) async fn start(data: &Path, store: Option<&Store>) -> Result<Self, String> {
+    /// Starts one on this data folder with these variables, and waits until it is ready.
+    pub(crate) async fn start(data: &Path, variables: &[(&str, String)]) -> Result<Self, String> {
         let began = monotonic();
         let program = std::env::current_exe().map_err(|e| format!("cannot find this program: {e}"))?;
         let mut command = Command::new(program);
@@ -49,10 +60,7 @@ impl Server {
             command.env_remove(name);
         }
         command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data).current_dir(data);
-        command.env("HOLDFAST_BENCH", "1").env("NO_COLOR", "1");
-        if let Some(store) = store {
-            command.envs(store.variables());
-        }
+        command.env("NO_COLOR", "1").envs(variables.iter().map(|(name, value)| (*name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(|e| format!("cannot start the server: {e}"))?;
         let nowhere = Target { addr: ([127, 0, 0, 1], 0).into(), host: String::new(), key: None };
@@ -84,14 +92,14 @@ impl Server {
     }
 
     /// Resident memory in bytes, where the operating system tells.
-    pub(super) fn memory(&self) -> Option<u64> {
+    pub(crate) fn memory(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
         line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kb| kb * 1024)
     }
 
     /// Ends it and waits; how long that took.
-    pub(super) async fn stop(mut self, how: End) -> Result<Duration, String> {
+    pub(crate) async fn stop(mut self, how: End) -> Result<Duration, String> {
         let began = monotonic();
         let signal = if how == End::Term { Signal::TERM } else { Signal::KILL };
         kill_process(Pid::from_child(&self.child), signal).map_err(|e| format!("cannot stop the server: {e}"))?;
@@ -157,7 +165,7 @@ fn listening_on(line: &str) -> Option<&str> {
 }
 
 /// The server behind a URL.
-pub(super) async fn target(url: &str, key: Option<&str>) -> Result<Target, String> {
+pub(crate) async fn target(url: &str, key: Option<&str>) -> Result<Target, String> {
     let host = url.strip_prefix("http://").ok_or_else(|| format!("{url} must start with http://"))?;
     let host = host.trim_end_matches('/');
     let with_port = if host.rsplit(':').next().is_some_and(|port| port.parse::<u16>().is_ok()) {

@@ -1,5 +1,6 @@
 //! As much of an HTTP/1.1 client as a load generator needs: one connection, one request under way, no copies.
 
+use std::fmt::Write;
 use std::io;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -10,21 +11,34 @@ const ROOM: usize = 16 * 1024;
 /// An answer larger than this is a mistake.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
+/// A request as it goes over the wire, with its length told even when there is no body.
+pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    let mut head = format!("{method} {path} HTTP/1.1\r\n");
+    for (name, value) in headers {
+        // Writing into a string cannot fail.
+        let _ = write!(head, "{name}: {value}\r\n");
+    }
+    let _ = write!(head, "content-length: {}\r\n\r\n", body.len());
+    let mut bytes = head.into_bytes();
+    bytes.extend_from_slice(body);
+    bytes
+}
+
 /// Where an answer lies in the bytes that were parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// The status code.
-    pub(super) status: u16,
+    pub(crate) status: u16,
     /// The body starts here.
-    pub(super) body: usize,
+    pub(crate) body: usize,
     /// The body ends here, and so does the answer.
-    pub(super) end: usize,
+    pub(crate) end: usize,
     /// The server will close the connection.
-    pub(super) close: bool,
+    pub(crate) close: bool,
 }
 
 /// Reads the first answer in the bytes; `None` when more bytes are needed.
-pub(super) fn parse(bytes: &[u8]) -> Result<Option<Answer>, String> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Answer>, String> {
     let mut headers = [httparse::EMPTY_HEADER; 32];
     let mut response = httparse::Response::new(&mut headers);
     let body = match response.parse(bytes) {
@@ -52,7 +66,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Answer>, String> {
 }
 
 /// A kept-alive connection.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
     /// The bytes not looked at yet: from here to the end of `buffer`.
@@ -61,14 +75,14 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Connects.
-    pub(super) async fn open(to: SocketAddr) -> io::Result<Self> {
+    pub(crate) async fn open(to: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(to).await?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, buffer: Vec::with_capacity(ROOM), next: 0 })
     }
 
     /// Sends a request and waits for its answer: the status, the body, and whether the connection can go on.
-    pub(super) async fn exchange(&mut self, request: &[u8]) -> io::Result<(u16, &[u8], bool)> {
+    pub(crate) async fn exchange(&mut self, request: &[u8]) -> io::Result<(u16, &[u8], bool)> {
         self.stream.write_all(request).await?;
         loop {
             if let Some(answer) = parse(&self.buffer[self.next..]).map_err(io::Error::other)? {

@@ -27,7 +27,6 @@ impl Drop for Foreign {
 impl Foreign {
     fn start() -> Option<Self> {
         let Some(program) = std::env::var_os("HOLDFAST_TEST_LOCALSTRIPE") else {
-            assert!(std::env::var_os("CI").is_none(), "HOLDFAST_TEST_LOCALSTRIPE is not set");
             skipped("HOLDFAST_TEST_LOCALSTRIPE is not set; run the tests with `cargo xtask test`");
             return None;
         };

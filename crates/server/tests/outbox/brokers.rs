@@ -91,7 +91,7 @@ async fn a_broker_that_is_down_keeps_nobody_waiting() {
     let mut other = relay(&desk, &receiver.config("crm"));
     drain(&desk, &mut other).await;
     assert_eq!(receiver.ids(), all_ids(&desk).await);
-    assert!(start.elapsed() < Duration::from_secs(4), "neither holds nor another sink wait for a broker");
+    assert!(start.elapsed() < Duration::from_secs(10), "neither holds nor another sink wait for a broker");
     for looping in loops {
         looping.await.unwrap();
     }

@@ -12,6 +12,7 @@ pub mod moving;
 pub mod mysql;
 pub mod postgres;
 pub mod redis;
+pub mod tls;
 
 mod audit;
 mod batcher;
@@ -21,7 +22,6 @@ mod partition;
 mod records;
 mod seam;
 mod sql;
-mod tls;
 
 pub use batcher::{Lanes, LanesConfig};
 pub use database::Database;

@@ -1,4 +1,5 @@
-//! TLS to databases: rustls, the public certificates, and those that the operator trusts besides.
+//! TLS to whatever the service talks to: rustls with one provider, the public certificates, and those that the operator
+//! trusts besides.
 
 use crate::sql::OpenError;
 use rustls::pki_types::CertificateDer;
@@ -8,7 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// How to connect: certificates are always verified.
-pub(crate) fn client(ca: Option<&Path>) -> Result<ClientConfig, OpenError> {
+///
+/// # Errors
+/// The file cannot be read, is not PEM, or holds no certificate.
+pub fn client(ca: Option<&Path>) -> Result<ClientConfig, OpenError> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(file) = ca {
         let bad = |why: &dyn std::fmt::Display| {
@@ -26,6 +30,6 @@ pub(crate) fn client(ca: Option<&Path>) -> Result<ClientConfig, OpenError> {
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.map_err(|e| OpenError(e.to_string()))?;
+    let config = config.map_err(|e| OpenError(format!("TLS cannot be set up: {e}")))?;
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }

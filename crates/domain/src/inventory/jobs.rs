@@ -25,14 +25,12 @@ impl Inventory {
             reference: None,
             error: None,
         };
-        let key = (payment.key.clone(), kind == JobKind::Capture);
-        if let Some(before) = self.jobs.get_mut(&key) {
-            if before.touch() {
-                self.changes.jobs.push(key);
-            }
+        let is_capture = kind == JobKind::Capture;
+        if let Some(before) = self.touch_job(&payment.key, is_capture) {
             // Whoever is about another job of the payment has a number that is not taken again.
-            before.value = Job { attempts: before.value.attempts, ..job };
+            *before = Job { attempts: before.attempts, ..job };
         } else {
+            let key = (payment.key.clone(), is_capture);
             self.jobs.insert(key.clone(), Tracked { value: job, mark: Mark::New });
             self.changes.jobs.push(key);
         }
@@ -42,6 +40,16 @@ impl Inventory {
             JobKind::Capture => EntryKind::CaptureDue,
         };
         self.note_payment(&payment.key, entry, now);
+    }
+
+    /// What is owed of a payment: its capture, or its reversal.
+    fn job(&self, payment: &PaymentKey, is_capture: bool) -> Option<&Job> {
+        self.jobs.get(&(payment.clone(), is_capture)).map(|job| &job.value)
+    }
+
+    /// The refund or void of a payment.
+    pub(super) fn reversal(&self, payment: &PaymentKey) -> Option<&Job> {
+        self.job(payment, false)
     }
 
     /// A job, for changing.
@@ -55,8 +63,7 @@ impl Inventory {
     }
 
     pub(super) fn finish_job(&mut self, key: &PaymentKey, is_capture: bool, reference: Option<&Ref>, now: Time) {
-        let job = self.jobs.get(&(key.clone(), is_capture));
-        if job.is_none_or(|job| job.value.state == JobState::Succeeded) {
+        if self.job(key, is_capture).is_none_or(|job| job.state == JobState::Succeeded) {
             return;
         }
         if let Some(job) = self.touch_job(key, is_capture) {
@@ -69,7 +76,7 @@ impl Inventory {
 
     pub(super) fn finish_reversal(&mut self, key: &PaymentKey, end: PaymentStatus, reference: Option<&Ref>, now: Time) {
         self.set_status(key, end);
-        let is_open = self.jobs.get(&(key.clone(), false)).is_some_and(|job| job.value.state != JobState::Succeeded);
+        let is_open = self.reversal(key).is_some_and(|job| job.state != JobState::Succeeded);
         if is_open && let Some(job) = self.touch_job(key, false) {
             // Money that went back was captured, whether or not we were told.
             job.kind = if end == PaymentStatus::Refunded { JobKind::Refund } else { JobKind::Void };
@@ -79,8 +86,7 @@ impl Inventory {
 
     /// The job waits for a person.
     pub(super) fn fail_job(&mut self, key: &PaymentKey, is_capture: bool, why: &str, now: Time) {
-        let job = self.jobs.get(&(key.clone(), is_capture));
-        if job.is_none_or(|job| job.value.state == JobState::NeedsAttention) {
+        if self.job(key, is_capture).is_none_or(|job| job.state == JobState::NeedsAttention) {
             return;
         }
         if let Some(job) = self.touch_job(key, is_capture) {
@@ -88,7 +94,7 @@ impl Inventory {
             job.error = Some(why.into());
             // A capture is nothing to be tried again: its order ends.
             let kind = if is_capture { EntryKind::PaymentCaptureFailed } else { EntryKind::RefundNeedsAttention };
-            if !is_capture || !self.payments.get(key).is_some_and(|p| p.value.capture_failed) {
+            if !is_capture || !self.payment(key).is_some_and(|p| p.capture_failed) {
                 self.note_payment(key, kind, now);
             }
         }
@@ -97,7 +103,7 @@ impl Inventory {
     /// The provider says that a refund did not reach the shopper. If it is ours, a person has to see to it.
     pub(super) fn refund_failed(&mut self, fact: &PaymentFact, now: Time) {
         let key = &fact.payment;
-        let Some(job) = self.jobs.get(&(key.clone(), false)).map(|j| j.value.clone()) else {
+        let Some(job) = self.reversal(key).cloned() else {
             return self.foreign_refund_failed(fact);
         };
         let is_known = fact.reference.is_some() && job.reference.is_some();
@@ -115,18 +121,17 @@ impl Inventory {
     /// A refund that somebody made at the provider. Another one may fail as well; what it was told to bring counts no more.
     fn foreign_refund_failed(&mut self, fact: &PaymentFact) {
         self.set_refund_failed(&fact.payment, false);
-        if let (Some(amount), Some(tracked)) = (fact.money.amount, self.payments.get_mut(&fact.payment)) {
-            if tracked.touch() {
-                self.changes.payments.push(fact.payment.clone());
-            }
-            tracked.value.refunded = tracked.value.refunded.saturating_sub(amount);
+        if let Some(amount) = fact.money.amount
+            && let Some(payment) = self.touch_known_payment(&fact.payment)
+        {
+            payment.refunded = payment.refunded.saturating_sub(amount);
         }
     }
 
     /// The provider tells of a refund that is through: perhaps it is ours.
     pub(super) fn refund_told(&mut self, fact: &PaymentFact, payment: &Payment, now: Time) {
         let key = &fact.payment;
-        let Some(job) = self.jobs.get(&(key.clone(), false)).map(|j| j.value.clone()) else { return };
+        let Some(job) = self.reversal(key).cloned() else { return };
         if payment.status != PaymentStatus::Reversing || job.kind != JobKind::Refund {
             return;
         }
@@ -139,19 +144,16 @@ impl Inventory {
     }
 
     fn set_refund_failed(&mut self, key: &PaymentKey, failed: bool) {
-        if let Some(tracked) = self.payments.get_mut(key)
-            && tracked.value.refund_failed != failed
+        if self.payment(key).is_some_and(|payment| payment.refund_failed != failed)
+            && let Some(payment) = self.touch_known_payment(key)
         {
-            if tracked.touch() {
-                self.changes.payments.push(key.clone());
-            }
-            tracked.value.refund_failed = failed;
+            payment.refund_failed = failed;
         }
     }
 
     pub(super) fn report_job(&mut self, report: &JobReport, now: Time) -> Result<Outcome, Refusal> {
-        let key = (report.payment.clone(), report.kind == JobKind::Capture);
-        let job = self.jobs.get(&key).map(|j| j.value.clone()).ok_or(Refusal::NotFound)?;
+        let is_capture = report.kind == JobKind::Capture;
+        let job = self.job(&report.payment, is_capture).cloned().ok_or(Refusal::NotFound)?;
         if job.kind != report.kind {
             // A void that was overtaken by a capture has become a refund.
             return Err(Refusal::JobNotDue(job.state));
@@ -179,7 +181,7 @@ impl Inventory {
             }
             JobTurn::Retry => self.retry_job(report, &job, now)?,
         }
-        let job = self.jobs.get(&key).map(|j| j.value.clone()).ok_or(Refusal::NotFound)?;
+        let job = self.job(&report.payment, is_capture).cloned().ok_or(Refusal::NotFound)?;
         Ok(Outcome::Job(job))
     }
 
@@ -209,15 +211,12 @@ impl Inventory {
 
     fn job_done(&mut self, job: &Job, reference: Option<&Ref>, now: Time) {
         let key = &job.payment;
-        let Some(payment) = self.payments.get(key).map(|p| p.value.clone()) else { return };
+        let Some(payment) = self.payment(key).cloned() else { return };
         match job.kind {
             JobKind::Refund => {
                 let total = payment.money.amount.or(job.money.amount).unwrap_or(0).max(payment.refunded);
-                if let Some(tracked) = self.payments.get_mut(key) {
-                    if tracked.touch() {
-                        self.changes.payments.push(key.clone());
-                    }
-                    tracked.value.refunded = total;
+                if let Some(payment) = self.touch_known_payment(key) {
+                    payment.refunded = total;
                 }
                 self.set_refund_failed(key, false);
                 self.finish_reversal(key, PaymentStatus::Refunded, reference, now);
@@ -225,12 +224,9 @@ impl Inventory {
             JobKind::Void => self.finish_reversal(key, PaymentStatus::Voided, reference, now),
             JobKind::Capture => {
                 if !payment.captured
-                    && let Some(tracked) = self.payments.get_mut(key)
+                    && let Some(payment) = self.touch_known_payment(key)
                 {
-                    if tracked.touch() {
-                        self.changes.payments.push(key.clone());
-                    }
-                    tracked.value.captured = true;
+                    payment.captured = true;
                     self.note_payment(key, EntryKind::PaymentCaptured, now);
                 }
                 self.finish_job(key, true, reference, now);
@@ -240,7 +236,7 @@ impl Inventory {
     }
 
     fn job_failed(&mut self, job: &Job, why: &str, now: Time) {
-        let payment = self.payments.get(&job.payment).map(|p| p.value.clone());
+        let payment = self.payment(&job.payment).cloned();
         match payment {
             Some(payment) if job.kind == JobKind::Capture && payment.status == PaymentStatus::Settled => {
                 self.end_uncaptured(&payment, why, now);
@@ -250,8 +246,7 @@ impl Inventory {
     }
 
     fn retry_job(&mut self, report: &JobReport, job: &Job, now: Time) -> Result<(), Refusal> {
-        let is_stuck = matches!(job.state, JobState::NeedsAttention | JobState::Due | JobState::Requested);
-        if !is_stuck || job.kind == JobKind::Capture {
+        if job.state == JobState::Succeeded || job.kind == JobKind::Capture {
             return Err(Refusal::JobNotDue(job.state));
         }
         if let Some(changed) = self.touch_job(&report.payment, report.kind == JobKind::Capture) {

@@ -18,7 +18,7 @@ impl Inventory {
             return Settlement::Duplicate;
         }
         let is_news = self.note_fact(fact, now);
-        let Some(payment) = self.payments.get(&fact.payment).map(|p| p.value.clone()) else {
+        let Some(payment) = self.payment(&fact.payment).cloned() else {
             return Settlement::Recorded;
         };
         let is_ours = payment.order.is_some();
@@ -50,7 +50,7 @@ impl Inventory {
 
     /// Money came of an authorisation that was let go, as we thought: nobody may keep it.
     fn captured_after_void(&mut self, payment: &Payment, now: Time) -> Settlement {
-        match self.jobs.get(&(payment.key.clone(), false)).map(|job| job.value.reason) {
+        match self.reversal(&payment.key).map(|job| job.reason) {
             Some(reason) => self.reverse(payment, reason, now),
             // It was let go before its order was known.
             None => {
@@ -104,6 +104,11 @@ impl Inventory {
         is_news && !has_ended
     }
 
+    /// The payment as it stands.
+    pub(super) fn payment(&self, key: &PaymentKey) -> Option<&Payment> {
+        self.payments.get(key).map(|payment| &payment.value)
+    }
+
     /// The payment, for changing; made if it is not known.
     fn touch_payment(&mut self, key: &PaymentKey, now: Time) -> &mut Payment {
         let changes = &mut self.changes.payments;
@@ -115,6 +120,15 @@ impl Inventory {
             changes.push(key.clone());
         }
         &mut tracked.value
+    }
+
+    /// The payment, for changing, if it is known.
+    pub(super) fn touch_known_payment(&mut self, key: &PaymentKey) -> Option<&mut Payment> {
+        let tracked = self.payments.get_mut(key)?;
+        if tracked.touch() {
+            self.changes.payments.push(key.clone());
+        }
+        Some(&mut tracked.value)
     }
 
     /// False if the payment says so already.
@@ -171,7 +185,7 @@ impl Inventory {
     }
 
     pub(super) fn note_payment(&mut self, key: &PaymentKey, kind: EntryKind, now: Time) {
-        let order = match self.payments.get(key).and_then(|p| p.value.order.clone()) {
+        let order = match self.payment(key).and_then(|p| p.order.clone()) {
             Some(OrderRef::Order(order)) => Some(order),
             Some(OrderRef::Hold(id)) => self.find_hold(id).map(|h| h.order_id.clone()),
             None => None,
@@ -181,13 +195,10 @@ impl Inventory {
     }
 
     pub(super) fn set_status(&mut self, key: &PaymentKey, status: PaymentStatus) {
-        if let Some(tracked) = self.payments.get_mut(key)
-            && tracked.value.status != status
+        if self.payment(key).is_some_and(|payment| payment.status != status)
+            && let Some(payment) = self.touch_known_payment(key)
         {
-            if tracked.touch() {
-                self.changes.payments.push(key.clone());
-            }
-            tracked.value.status = status;
+            payment.status = status;
         }
     }
 
@@ -205,12 +216,12 @@ impl Inventory {
 
     /// What follows from everything known of a payment. Called again whenever something more is known.
     pub(super) fn follow(&mut self, key: &PaymentKey, now: Time) -> Settlement {
-        let Some(payment) = self.payments.get(key).map(|p| p.value.clone()) else { return Settlement::Recorded };
+        let Some(payment) = self.payment(key).cloned() else { return Settlement::Recorded };
         let has_money = payment.captured || payment.authorized;
         let is_undecided =
             matches!(payment.status, PaymentStatus::Open | PaymentStatus::Unmatched | PaymentStatus::NeedsAttention);
         let told = if is_undecided && has_money { self.decide(&payment, now) } else { Settlement::Recorded };
-        let Some(payment) = self.payments.get(key).map(|p| p.value.clone()) else { return told };
+        let Some(payment) = self.payment(key).cloned() else { return told };
         match payment.status {
             PaymentStatus::Settled => self.follow_settled(&payment, told, now),
             PaymentStatus::Reversing => self.follow_reversal(&payment, told, now),
@@ -245,7 +256,7 @@ impl Inventory {
 
     fn follow_reversal(&mut self, payment: &Payment, told: Settlement, now: Time) -> Settlement {
         let key = &payment.key;
-        let job = self.jobs.get(&(key.clone(), false)).map(|j| (j.value.kind, j.value.reason, j.value.state));
+        let job = self.reversal(key).map(|job| (job.kind, job.reason, job.state));
         // While somebody is about it, the sum may be that of a refund that is not through yet: its own end counts then.
         let is_in_hand = job.is_some_and(|(.., state)| state == JobState::Requested);
         if payment.is_refunded() && !payment.refund_failed && !is_in_hand {
@@ -353,8 +364,8 @@ impl Inventory {
         if payment.status == PaymentStatus::Open {
             self.set_status(&payment.key, PaymentStatus::Unmatched);
             // The grace runs from here, not from an attempt that failed long ago.
-            if let Some(tracked) = self.payments.get_mut(&payment.key) {
-                tracked.value.received_at = now;
+            if let Some(payment) = self.touch_known_payment(&payment.key) {
+                payment.received_at = now;
             }
             self.note_payment(&payment.key, EntryKind::PaymentUnmatched, now);
         }
@@ -371,7 +382,7 @@ impl Inventory {
     /// Payments that waited for this hold's order are decided now; the hold as it is afterwards.
     pub(super) fn settle_waiting(&mut self, hold: &Hold, now: Time) -> Option<Hold> {
         let waiting = std::mem::take(&mut self.orders.get_mut(&hold.order_id)?.value.waiting);
-        let known = waiting.iter().filter_map(|key| self.payments.get(key).map(|p| p.value.clone()));
+        let known = waiting.iter().filter_map(|key| self.payment(key).cloned());
         let mut waiting: Vec<Payment> = known.collect();
         waiting.sort_by(|a, b| (a.received_at, &a.key).cmp(&(b.received_at, &b.key)));
         for payment in waiting {
@@ -387,7 +398,7 @@ impl Inventory {
     /// wants that.
     pub(super) fn look_at_waiting(&mut self, now: Time) {
         for key in std::mem::take(&mut self.stale) {
-            let Some(payment) = self.payments.get(&key).map(|p| p.value.clone()) else { continue };
+            let Some(payment) = self.payment(&key).cloned() else { continue };
             if payment.status != PaymentStatus::Unmatched {
                 continue;
             }

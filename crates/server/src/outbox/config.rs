@@ -10,6 +10,7 @@ use super::rabbitmq::RabbitSink;
 use super::sink::Sink;
 use crate::config::ConfigError;
 use holdfast_domain::EntryKind;
+use rustls::ClientConfig;
 use serde::Deserialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -196,6 +197,11 @@ impl SinkConfig {
     /// An error that names this sink.
     pub(super) fn bad(&self, what: &str) -> ConfigError {
         ConfigError(format!("sink {}: {what}", self.name))
+    }
+
+    /// How to connect by TLS.
+    pub(super) fn tls_client(&self) -> Result<ClientConfig, ConfigError> {
+        holdfast_engine::tls::client(self.ca.as_deref()).map_err(|e| self.bad(&e.to_string()))
     }
 
     /// The kinds that it is for; `None` for all.

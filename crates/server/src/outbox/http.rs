@@ -5,7 +5,6 @@ use super::event::{Event, STRUCTURED_TYPE};
 use super::guard::{PublicOnly, is_public};
 use super::sink::{Failure, Sent, Sink, told};
 use super::state::clipped;
-use super::tls;
 use crate::config::ConfigError;
 use crate::payments::{Keys, sign_standard};
 use async_trait::async_trait;
@@ -56,7 +55,7 @@ impl HttpSink {
         }
         let keys = Keys::for_standard(&config.secrets.join(",")).map_err(|what| config.bad(&what))?;
         let mut builder = Client::builder()
-            .tls_backend_preconfigured(tls::client(config)?)
+            .tls_backend_preconfigured(config.tls_client()?)
             .redirect(redirect::Policy::none())
             .no_proxy()
             .timeout(TIMEOUT)

@@ -3,7 +3,6 @@
 use super::config::{Sasl, SinkConfig};
 use super::event::{DATA_TYPE, Event};
 use super::sink::{Failure, Sent, Sink, told};
-use super::tls;
 use crate::config::ConfigError;
 use async_trait::async_trait;
 use chrono::DateTime;
@@ -64,7 +63,7 @@ impl KafkaSink {
             }
             _ => return Err(config.bad("sasl, username and password belong together: set all of them or none")),
         };
-        let tls = tls::client(config)?;
+        let tls = config.tls_client()?;
         Ok(Self { brokers, topic, tls: config.tls.then(|| Arc::new(tls)), sasl, link: None })
     }
 

@@ -21,7 +21,6 @@ mod relay;
 mod schedule;
 mod sink;
 mod state;
-mod tls;
 
 pub use config::{Sasl, SinkConfig, SinkKind, StartAt, check_all, from_variables};
 pub use dead::DeadLetter;

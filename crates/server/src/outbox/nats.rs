@@ -3,7 +3,6 @@
 use super::config::SinkConfig;
 use super::event::{DATA_TYPE, Event, runs};
 use super::sink::{Failure, Sent, Sink, told};
-use super::tls;
 use crate::config::ConfigError;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::{self, Context, stream};
@@ -44,7 +43,7 @@ impl NatsSink {
             return Err(config.bad("stream must have letters, digits, - and _ only"));
         }
         let create = config.create.then_some(stream);
-        Ok(Self { servers, tls: tls::client(config)?, subject, create, context: None })
+        Ok(Self { servers, tls: config.tls_client()?, subject, create, context: None })
     }
 
     async fn connect(&self) -> Result<Context, Failure> {

@@ -4,7 +4,6 @@
 use super::config::SinkConfig;
 use super::event::{Event, STRUCTURED_TYPE, runs};
 use super::sink::{Failure, Sent, Sink, told};
-use super::tls;
 use crate::config::ConfigError;
 use async_rs::Runtime;
 use async_trait::async_trait;
@@ -44,7 +43,7 @@ impl RabbitSink {
         let uri = config.url.parse::<AMQPUri>();
         let uri = uri.map_err(|_| config.bad("url must be amqp://user:password@host:5672/vhost, or amqps://…"))?;
         // Tells what is wrong with the file now instead of at the first event.
-        tls::client(config)?;
+        config.tls_client()?;
         let ca = config.ca.as_ref().map(std::fs::read_to_string).transpose();
         let ca = ca.map_err(|e| config.bad(&format!("cannot read the certificates: {e}")))?;
         let short = |name: &str, text: &str| match text.len() {

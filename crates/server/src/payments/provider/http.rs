@@ -4,10 +4,8 @@
 
 use super::Trouble;
 use reqwest::{Method, StatusCode, Url, redirect};
-use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 const CONNECT: Duration = Duration::from_secs(10);
@@ -73,8 +71,9 @@ impl Http {
         if key.is_empty() || !key.bytes().all(|b| b.is_ascii_graphic()) {
             return Err(format!("the {name} API key is empty, or has characters in it that no key has"));
         }
+        let tls = holdfast_engine::tls::client(None).map_err(|e| e.to_string())?;
         let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls()?)
+            .tls_backend_preconfigured(tls)
             .redirect(redirect::Policy::none())
             .connect_timeout(CONNECT)
             .timeout(timeout)
@@ -158,14 +157,6 @@ fn seconds_to_wait(text: &str) -> Option<u64> {
         Some(until.saturating_sub(now))
     })?;
     Some(seconds.min(MAX_WAIT_SECONDS))
-}
-
-fn tls() -> Result<ClientConfig, String> {
-    // Named, so that no second provider that some library brings along can get in between.
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    Ok(config.map_err(|e| e.to_string())?.with_root_certificates(roots).with_no_client_auth())
 }
 
 #[cfg(test)]

@@ -343,6 +343,13 @@ pub enum JobTurn {
         /// How long.
         seconds: u32,
     },
+    /// Whoever has it is still about it, and wants so many seconds more.
+    Keep {
+        /// The number it was taken with.
+        attempt: u32,
+        /// How long, from now.
+        seconds: u32,
+    },
     /// The provider has accepted it and will tell the end later. Look again after so many seconds.
     Accepted {
         /// The number it was taken with.

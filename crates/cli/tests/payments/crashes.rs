@@ -35,14 +35,7 @@ fn a_server_that_is_killed_again_and_again_owes_nothing_in_the_end() {
         shop.start();
     }
     shop.provider.script(&json!([]));
-    eventually("all of it is settled", Duration::from_secs(150), || {
-        let open = shop.server().get("/v1/payments?limit=1000").is(200);
-        let is_open = |p: &serde_json::Value| {
-            let status = p["status"].as_str().unwrap();
-            status == "reversing" || status == "unmatched" || (status == "settled" && p["captured"] == false)
-        };
-        (!open["items"].as_array().unwrap().iter().any(is_open)).then_some(())
-    });
+    shop.settles();
     shop.balances();
     let (available, held, sold) = shop.server().counters("A");
     assert_eq!((available, held + sold), (0, 12));

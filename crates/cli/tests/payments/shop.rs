@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use tempfile::{TempDir, tempdir};
 
 pub const SECRET: &str = "whsec_of_the_fake_provider";
@@ -141,6 +142,23 @@ impl Shop {
         eventually(&format!("{order} is {status}"), PATIENCE, || self.order(order).filter(|o| o["status"] == status))
     }
 
+    /// Waits until nothing is owed any more; says what is, if that does not come.
+    pub fn settles(&self) {
+        let mut open = Vec::new();
+        for _ in 0..1200 {
+            open.clone_from(self.server().get("/v1/payments?limit=1000").is(200)["items"].as_array().unwrap());
+            open.retain(is_open);
+            if open.is_empty() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let ids: Vec<&str> = open.iter().map(|p| p["payment_id"].as_str().unwrap()).collect();
+        let books = ids.iter().map(|id| (self.booked("payment_intents", id), self.booked("refunds", id)));
+        let books: Vec<_> = books.collect();
+        panic!("open: {open:#?}\njobs: {:#?}\nthe provider's books: {books:#?}", self.refunds());
+    }
+
     /// What the provider's books have of one kind, of a payment.
     pub fn booked(&self, kind: &str, payment: &str) -> Vec<Value> {
         let books = self.provider.books();
@@ -167,6 +185,11 @@ impl Shop {
             assert!(back.iter().all(|r| r["amount"] == intent["amount_received"]), "{back:?}");
         }
     }
+}
+
+fn is_open(payment: &Value) -> bool {
+    let status = payment["status"].as_str().unwrap();
+    status == "reversing" || status == "unmatched" || (status == "settled" && payment["captured"] == false)
 }
 
 pub fn webhooks(server: &Server) -> String {

@@ -160,6 +160,9 @@ impl Inventory {
         }
         match &report.turn {
             JobTurn::Take { seconds } => self.take_job(report, &job, *seconds, now)?,
+            JobTurn::Keep { attempt, seconds } => {
+                self.taken_job(report, &job, *attempt)?.next_at = now.plus_seconds(*seconds);
+            }
             JobTurn::Accepted { attempt, reference, seconds } => {
                 let job = self.taken_job(report, &job, *attempt)?;
                 job.reference = reference.clone().or_else(|| job.reference.take());

@@ -212,7 +212,8 @@ impl Shop {
             payment: payment(&format!("pi-{order}-{}", self.dice.below(2))),
             kind: self.dice.one_of(&[JobKind::Refund, JobKind::Void, JobKind::Capture]),
             turn: match self.dice.below(10) {
-                0..=4 => JobTurn::Take { seconds },
+                0..=3 => JobTurn::Take { seconds },
+                4 => JobTurn::Keep { attempt, seconds },
                 5 => JobTurn::Accepted { attempt, reference: Some(reference("re-0")), seconds },
                 6 => JobTurn::Done { attempt, reference: self.dice.once_in(2).then(|| reference("re-1")) },
                 7 => JobTurn::Later { attempt, error: "busy".into(), seconds },

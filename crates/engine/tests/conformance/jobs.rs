@@ -39,10 +39,16 @@ pub async fn a_job_is_taken_by_one_at_a_time(lab: &mut Lab) {
     assert_eq!(lab.due("stripe").await, []);
     let second = report(lab, "pi_1", JobKind::Refund, JobTurn::Take { seconds: 30 }).await;
     assert_eq!(second, Err(Refusal::JobNotDue(JobState::Requested)));
-    lab.wait(30);
+    lab.wait(29);
+    report(lab, "pi_1", JobKind::Refund, JobTurn::Keep { attempt: 1, seconds: 30 }).await.unwrap();
+    lab.wait(29);
+    assert_eq!(lab.due("stripe").await, [], "whoever took it is still about it");
+    lab.wait(1);
     assert_eq!(lab.due("stripe").await.len(), 1, "whoever took it is gone");
     assert_eq!(take(lab, "pi_1", JobKind::Refund).await.attempts, 2);
     let stale = JobTurn::Failed { attempt: 1, error: "late".into() };
+    assert_eq!(report(lab, "pi_1", JobKind::Refund, stale).await, Err(Refusal::JobNotDue(JobState::Requested)));
+    let stale = JobTurn::Keep { attempt: 1, seconds: 30 };
     assert_eq!(report(lab, "pi_1", JobKind::Refund, stale).await, Err(Refusal::JobNotDue(JobState::Requested)));
     let other = report(lab, "pi_1", JobKind::Void, JobTurn::Done { attempt: 1, reference: None }).await;
     assert_eq!(other, Err(Refusal::JobNotDue(JobState::Requested)), "it is no void");

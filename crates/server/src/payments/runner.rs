@@ -19,8 +19,10 @@ use tokio::time::{sleep, timeout};
 /// Jobs looked at in one pass, and how many of them are under way at once.
 const PAGE: usize = 64;
 const AT_ONCE: usize = 8;
-/// How long a job is a node's own. The provider's client gives up well before.
-const LEASE: u32 = 180;
+/// How long a job is a node's own, and how often a node that is still about it says so. What was in the hands of a node
+/// that died waits for no longer than that.
+const LEASE: u32 = 30;
+const KEEP: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(75);
 /// Between two passes when nothing is due.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -63,11 +65,25 @@ async fn run_once(app: &Shared, provider: &Arc<dyn Provider>) -> bool {
 /// Takes a job, asks the provider, and notes what became of it. False if somebody else has it, or it could not be noted.
 async fn work(app: &Shared, provider: &Arc<dyn Provider>, due: Job) -> bool {
     let Some(job) = report(app, &due, JobTurn::Take { seconds: LEASE }).await else { return false };
-    let turn = attempt(app, provider, &job).await;
+    let turn = kept(app, &job, attempt(app, provider, &job)).await;
     let is_told = report(app, &job, turn).await.is_some();
     // A void that turned out to be a refund, or an order's next step, may be due by now.
     app.payments.wake.notify_waiters();
     is_told
+}
+
+/// Keeps the job a node's own for as long as it is about it.
+async fn kept(app: &Shared, job: &Job, about: impl Future<Output = JobTurn>) -> JobTurn {
+    let mut about = std::pin::pin!(about);
+    loop {
+        tokio::select! {
+            turn = &mut about => return turn,
+            () = sleep(KEEP) => {
+                // If it cannot be kept, whoever takes it looks before asking, and our own report is refused.
+                report(app, job, JobTurn::Keep { attempt: job.attempts, seconds: LEASE }).await;
+            }
+        }
+    }
 }
 
 /// The job afterwards; nothing if it is not for us.

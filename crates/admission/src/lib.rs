@@ -1,0 +1,4 @@
+//! Who gets to ask, and how fast: token buckets, tickets, passes, the waiting room.
+//!
+//! Pure, as the domain is: no I/O, no clock, no randomness of its own; time and random bytes are handed in. Nothing here
+//! keeps stock right: that is the engine's work, whatever is decided here.

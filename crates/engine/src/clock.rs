@@ -27,6 +27,16 @@ pub fn random_seed() -> u64 {
     getrandom::u64().unwrap_or_else(|_| wall().millis().unsigned_abs().wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
+/// Random bytes that nobody can guess.
+///
+/// # Errors
+/// When the operating system has none.
+pub fn random_bytes<const N: usize>() -> std::io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
+    Ok(bytes)
+}
+
 /// 160 random bits as text: a name that nobody else has.
 pub fn random_token() -> String {
     let mut bits = [0; 20];

@@ -4,6 +4,7 @@
 //! An engine applies *batches*: commands go in together, are decided in order by the rules of `holdfast_domain`, and
 //! become durable in one atomic step. [`Lanes`] gathers single requests into batches without ever waiting on purpose.
 
+pub mod buckets;
 pub mod clock;
 pub mod doctor;
 pub mod embedded;

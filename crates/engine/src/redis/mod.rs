@@ -16,7 +16,7 @@ mod failover;
 mod holds;
 mod loops;
 mod measure;
-mod net;
+pub(crate) mod net;
 mod recover;
 mod script;
 mod steps;

@@ -164,7 +164,7 @@ impl Hold {
     }
 
     /// Whether asking for this cart again is the same request.
-    pub(crate) fn is_same_cart(&self, lines: &Lines, customer: Option<&CustomerId>, money: Money) -> bool {
+    pub fn is_same_cart(&self, lines: &Lines, customer: Option<&CustomerId>, money: Money) -> bool {
         self.lines == *lines && self.customer_id.as_ref() == customer && self.money == money
     }
 }

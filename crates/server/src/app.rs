@@ -1,7 +1,8 @@
 //! One request's way through the service: identity, time limit, routing, and what is counted afterwards.
 
+use crate::admission::{Admission, Caller, Peer, forward, told_caller};
 use crate::auth::Keys;
-use crate::config::Config;
+use crate::config::{Config, Role};
 use crate::metrics::Metrics;
 use crate::outbox::EngineDesk;
 use crate::outbox::api::Outbox;
@@ -19,6 +20,7 @@ use holdfast_engine::clock::{monotonic, random_seed};
 use holdfast_engine::{AuditReport, Engine, EngineError, Lanes};
 use serde::Serialize;
 use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
@@ -32,6 +34,7 @@ pub(crate) struct App {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) lanes: Lanes,
     pub(crate) metrics: Metrics,
+    pub(crate) admission: Admission,
     pub(crate) payments: Payments,
     pub(crate) outbox: Outbox,
     /// Entries may have been recorded.
@@ -52,11 +55,13 @@ impl App {
         let keys = Keys::new(&config.api_keys);
         let outbox = Outbox::with(Arc::new(EngineDesk(engine.clone())), &config.sinks, &OWN);
         let payments = Payments::new(&config.payments).map_err(std::io::Error::other)?;
+        let admission = Admission::new(engine.clone(), &config).map_err(std::io::Error::other)?;
         Ok(Arc::new(Self {
             config,
             engine,
             lanes,
             metrics: Metrics::new(),
+            admission,
             payments,
             outbox,
             recorded: Arc::default(),
@@ -112,6 +117,16 @@ impl App {
         HeaderValue::from_str(&fresh).unwrap_or(HeaderValue::from_static("none"))
     }
 
+    fn caller(&self, request: &Request, role: Option<Role>) -> Caller {
+        if let Some(told) = told_caller(self, request.headers()) {
+            return told;
+        }
+        let peer = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
+        let proxies = &self.config.trusted_proxies;
+        let headers = request.headers();
+        Caller { role, address: proxies.client(peer, headers), is_https: proxies.is_https(peer, headers) }
+    }
+
     /// Serves one request.
     pub(crate) async fn serve(self: Arc<Self>, router: Router, request: Request) -> Result<Response<Body>, Infallible> {
         let start = monotonic();
@@ -121,7 +136,16 @@ impl App {
         let checked = self.keys.check(request.method(), request.uri().path(), request.headers());
         let mut response = match checked {
             Err(problem) => problem.into_response(),
-            Ok(()) => router.oneshot(request).await?,
+            Ok(role) => {
+                let caller = self.caller(&request, role);
+                match forward(&self, request, &caller).await {
+                    Ok(answer) => answer,
+                    Err(mut request) => {
+                        request.extensions_mut().insert(caller);
+                        router.oneshot(request).await?
+                    }
+                }
+            }
         };
         let took = start.elapsed();
         let status = response.status();

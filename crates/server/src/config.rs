@@ -1,13 +1,15 @@
 //! What can be configured, from the file's point of view; flags and variables are the binary's business.
 
+use crate::admission::TrustedProxies;
 use crate::outbox::{SinkConfig, check_all};
-use crate::payments::{AdyenConfig, PaymentsConfig, StandardConfig, StripeConfig};
+use crate::payments::{AdyenConfig, PaymentsConfig, Secret, StandardConfig, StripeConfig};
 use crate::post::MailConfig;
 use holdfast_domain::Policy;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What a key may do. Each role includes the ones before it.
@@ -23,6 +25,15 @@ pub enum Role {
 }
 
 impl Role {
+    /// `read`, `checkout` or `admin`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Checkout => "checkout",
+            Self::Admin => "admin",
+        }
+    }
+
     /// Reads `read`, `checkout` or `admin`.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
@@ -159,6 +170,23 @@ pub struct FileConfig {
     pub database_timeout_ms: Option<u64>,
     /// As `--database-ca`.
     pub database_ca: Option<String>,
+    /// As `--trusted-proxies`.
+    #[serde(default)]
+    pub trusted_proxies: Vec<String>,
+    /// As `--coordination`.
+    pub coordination: Option<Secret>,
+    /// As `--advertise`.
+    pub advertise: Option<String>,
+    /// As `--nodes`.
+    pub nodes: Option<u32>,
+    /// As `--waiting-room-css`.
+    pub waiting_room_css: Option<PathBuf>,
+    /// As `--return-origins`.
+    #[serde(default)]
+    pub return_origins: Vec<String>,
+    /// Secrets with which the shop signs who joins a waiting room.
+    #[serde(default)]
+    pub enqueue_secrets: Vec<Secret>,
     /// Connections served at once.
     pub max_connections: Option<usize>,
     /// Keys by their digests.
@@ -251,6 +279,22 @@ pub struct Config {
     pub sinks: Vec<SinkConfig>,
     /// Who elects the node that does the chores for all.
     pub lock_nodes: LockNodes,
+    /// Whose word on where a request comes from is taken.
+    pub trusted_proxies: TrustedProxies,
+    /// Where waiting rooms keep their journals; nowhere, if not told.
+    pub rooms_dir: Option<PathBuf>,
+    /// Secrets with which the shop signs who joins a waiting room.
+    pub enqueue_secrets: Vec<Secret>,
+    /// Where the page of the waiting room may send shoppers, besides paths of its own host: origins.
+    pub return_origins: Vec<String>,
+    /// A style sheet of the shop's own for the page of the waiting room.
+    pub waiting_room_css: Option<String>,
+    /// A Redis that keeps one budget of tokens for all nodes.
+    pub coordination: Option<Secret>,
+    /// How many nodes there are: each has its share of the budget while that Redis does not answer.
+    pub nodes: u32,
+    /// Where other nodes find this one, as a URL; the address that it serves on, if not told.
+    pub advertise: Option<String>,
     /// Serve the no-op of the benchmark.
     pub bench: bool,
 }
@@ -288,6 +332,14 @@ impl Default for Config {
             payments: PaymentsConfig::default(),
             mail: MailConfig::default(),
             sinks: Vec::new(),
+            trusted_proxies: TrustedProxies::default(),
+            rooms_dir: None,
+            enqueue_secrets: Vec::new(),
+            return_origins: Vec::new(),
+            waiting_room_css: None,
+            coordination: None,
+            nodes: 1,
+            advertise: None,
             lock_nodes: LockNodes::default(),
             bench: false,
         }

@@ -1,13 +1,15 @@
 //! Doors for the fuzz targets: each takes any bytes, must not panic, and checks what it made of them.
 
+use crate::admission::{Kept, Record, Sale};
 use crate::api::{holds, import};
+use crate::body::parse;
 use crate::payments::receipt::signature::{self, Keys};
 use crate::payments::receipt::{Received, adyen, standard, stripe};
 use holdfast_domain::Money;
 
 /// Reads a cart as `POST /v1/holds` does.
 pub fn cart(bytes: &[u8]) {
-    if let Ok(request) = holds::read_hold(bytes, 3600, 600) {
+    if let Ok((request, _)) = holds::read_hold(bytes, 3600, 600) {
         let mut skus: Vec<_> = request.lines.iter().map(|l| l.sku.clone()).collect();
         let lines = skus.len();
         assert!((1..=holdfast_domain::MAX_LINES).contains(&lines), "a cart has 1..=100 lines");
@@ -15,6 +17,16 @@ pub fn cart(bytes: &[u8]) {
         assert_eq!(skus.len(), lines, "one line a SKU");
         assert!(skus.is_sorted(), "sorted by bytes");
         assert!(request.lines.iter().all(|l| l.quantity.get() >= 1), "no line asks for nothing");
+    }
+}
+
+/// Reads a sale as `PUT /v1/sales/{sale}` does; one that is good comes back from the store as it was.
+pub fn sale(bytes: &[u8]) {
+    let sale = parse(bytes).and_then(|body| Sale::new("drop", body, 3600, Kept::default()));
+    if let Ok(sale) = sale {
+        let kept = serde_json::to_vec(&sale.record()).unwrap_or_default();
+        let record: Option<Record> = serde_json::from_slice(&kept).ok();
+        assert!(record.and_then(|record| record.sale().ok()) == Some(sale), "the store keeps what was asked");
     }
 }
 

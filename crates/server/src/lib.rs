@@ -2,6 +2,7 @@
 //!
 //! [`serve`] takes a configuration, an engine and a listener, and runs until it is told to stop.
 
+mod admission;
 mod api;
 mod app;
 mod attention;
@@ -22,6 +23,7 @@ mod view;
 pub mod fuzzing;
 pub mod outbox;
 
+pub use admission::TrustedProxies;
 pub use api::openapi_json;
 pub use config::{ApiKey, Config, ConfigError, FileConfig, LockNodes, Role};
 pub use net::serve;

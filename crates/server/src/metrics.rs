@@ -1,5 +1,6 @@
 //! What Prometheus reads: names with units, few labels.
 
+use crate::admission::AdmissionMetrics;
 use crate::attention::Kind;
 use crate::outbox::OutboxMetrics;
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
@@ -46,6 +47,7 @@ pub(crate) struct Metrics {
     attempts: Family<Attempt, Counter>,
     pub(crate) attention: Family<Kind, Counter>,
     pub(crate) outbox: OutboxMetrics,
+    pub(crate) admission: AdmissionMetrics,
     pub(crate) expired: Counter,
     pub(crate) lane_waiting: Gauge,
     pub(crate) holds: Gauge,
@@ -71,6 +73,7 @@ impl Metrics {
             attempts: Family::default(),
             attention: Family::default(),
             outbox: OutboxMetrics::default(),
+            admission: AdmissionMetrics::default(),
             expired: Counter::default(),
             lane_waiting: Gauge::default(),
             holds: Gauge::default(),
@@ -110,6 +113,7 @@ impl Metrics {
         let attention = "What a person has to look at, as told by this node";
         registry.register("attention", attention, metrics.attention.clone());
         metrics.outbox.register(&mut registry);
+        metrics.admission.register(&mut registry);
         metrics.register_hot_store(&mut registry);
         Self { registry, ..metrics }
     }

@@ -1,5 +1,6 @@
 //! Sockets: accepting, the limits on connections and slow clients, and a stop that answers what is in flight.
 
+use crate::admission::{self, Peer};
 use crate::app::{App, Shared};
 use crate::config::Config;
 use crate::duty::Duties;
@@ -41,9 +42,17 @@ pub async fn serve(
         tokio::spawn(chores::janitor(app.clone(), duties.duty("janitor"), stopped.clone())),
         tokio::spawn(chores::auditor(app.clone(), duties.duty("audit"), stopped.clone())),
         tokio::spawn(chores::watcher(app.clone(), stopped.clone())),
+        tokio::spawn(admission::watcher(app.clone(), stopped.clone())),
+        tokio::spawn(admission::turner(app.clone(), stopped.clone())),
     ];
     loops.extend(payments::start(&app, &stopped));
     loops.extend(relays::start(&app, &stopped).map_err(io::Error::other)?);
+    let own = listener.local_addr().ok().filter(|address| !address.ip().is_unspecified());
+    let own = own.map(|address| format!("http://{address}"));
+    app.admission.is_at(app.config.advertise.clone().map(|url| url.trim_end_matches('/').to_owned()).or(own));
+    if let Err(error) = app.admission.refresh().await {
+        tracing::warn!(%error, "the sales cannot be read; nothing is held until they can");
+    }
     let graceful = GracefulShutdown::new();
     tokio::pin!(stop);
     loop {
@@ -52,8 +61,8 @@ pub async fn serve(
             accepted = accept(&listener, &permits) => accepted,
         };
         match accepted {
-            Ok((stream, permit)) => {
-                let connection = connection(&app, router.clone(), stream);
+            Ok((stream, peer, permit)) => {
+                let connection = connection(&app, router.clone(), stream, peer);
                 let watched = graceful.watch(connection);
                 let app = app.clone();
                 tokio::spawn(async move {
@@ -91,23 +100,26 @@ pub async fn serve(
 async fn accept(
     listener: &TcpListener,
     permits: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> io::Result<(TcpStream, Peer, tokio::sync::OwnedSemaphorePermit)> {
     let permit = permits.clone().acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
+    let (stream, address) = listener.accept().await?;
     stream.set_nodelay(true)?;
-    Ok((stream, permit))
+    Ok((stream, Peer(address.ip()), permit))
 }
 
 fn connection(
     app: &Shared,
     router: Router,
     stream: TcpStream,
+    peer: Peer,
 ) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send + use<> {
     let app = app.clone();
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(app.config.header_timeout).max_buf_size(64 << 10);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        app.clone().serve(router.clone(), Request::from(request.map(Body::new)))
+        let mut request = Request::from(request.map(Body::new));
+        request.extensions_mut().insert(peer);
+        app.clone().serve(router.clone(), request)
     });
     builder.serve_connection(TokioIo::new(stream), service)
 }

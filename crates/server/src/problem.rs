@@ -18,6 +18,7 @@ pub(crate) struct Problem {
     code: &'static str,
     detail: Cow<'static, str>,
     extra: Vec<(&'static str, Box<RawValue>)>,
+    headers: Vec<(&'static str, HeaderValue)>,
 }
 
 /// Code, status, title. Every code that can be answered is here.
@@ -43,6 +44,20 @@ const CODES: &[(&str, u16, &str)] = &[
     ("customer_limit", 409, "The customer's limit is reached"),
     ("sold_out", 409, "Not enough is available"),
     ("stock_gone", 409, "The hold had lapsed and its units are gone"),
+    ("sku_in_other_sale", 409, "A SKU is in another sale"),
+    ("sale_not_started", 403, "The sale has not started"),
+    ("sale_ended", 410, "The sale is over"),
+    ("sale_paused", 503, "The sale is paused"),
+    ("queue_not_open", 403, "The queue is not open yet"),
+    ("turn_missed", 410, "The turn has passed"),
+    ("ticket_over", 410, "The ticket has ended"),
+    ("enqueue_token_invalid", 401, "The enqueue token is not good"),
+    ("rate_limited", 429, "Too many requests"),
+    ("pass_missing", 401, "A pass of the waiting room is needed"),
+    ("pass_invalid", 401, "The pass is not good"),
+    ("pass_expired", 401, "The pass has expired"),
+    ("pass_used", 401, "The pass has been used"),
+    ("pass_scope", 403, "The pass is for another sale"),
     ("job_not_due", 409, "There is nothing to be tried again"),
     ("return_exceeds_order", 409, "More would be returned than was bought"),
     ("total_below_committed", 409, "The total is below what is held and sold"),
@@ -58,7 +73,7 @@ const CODES: &[(&str, u16, &str)] = &[
 
 impl Problem {
     pub(crate) fn new(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, detail: detail.into(), extra: Vec::new() }
+        Self { code, detail: detail.into(), extra: Vec::new(), headers: Vec::new() }
     }
 
     /// A 422 with the places that are wrong: JSON pointer and what is wrong there.
@@ -72,12 +87,28 @@ impl Problem {
         Self::new("invalid_request", detail).with("errors", &listed)
     }
 
-    fn with(mut self, name: &'static str, value: &(impl Serialize + ?Sized)) -> Self {
+    /// The same with another member.
+    pub(crate) fn with(mut self, name: &'static str, value: &(impl Serialize + ?Sized)) -> Self {
         match to_raw_value(value) {
             Ok(value) => self.extra.push((name, value)),
             Err(error) => tracing::error!(%error, name, "a member of a problem could not be written"),
         }
         self
+    }
+
+    /// The same with a header of its own. One that cannot be written is left out.
+    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
+        if !value.is_empty()
+            && let Ok(value) = HeaderValue::from_str(value)
+        {
+            self.headers.push((name, value));
+        }
+        self
+    }
+
+    /// When the same request may do better: to the millisecond in the body, in whole seconds, up, as a header.
+    pub(crate) fn retry_after_ms(self, ms: u64) -> Self {
+        self.with("retry_after_ms", &ms).header("retry-after", &ms.div_ceil(1000).max(1).to_string())
     }
 
     pub(crate) fn code(&self) -> &'static str {
@@ -133,6 +164,9 @@ impl IntoResponse for Problem {
                 headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
             _ => {}
+        }
+        for (name, value) in self.headers {
+            headers.insert(name, value);
         }
         response
     }

@@ -1,18 +1,20 @@
 //! Holds: make, read, change, extend, release, confirm.
 
 use super::{orders, page_size};
+use crate::admission::{Admitted, Asked, Caller, admit, admit_more, settle};
 use crate::app::{Shared, json};
 use crate::body::{Findings, JsonBytes, MaybeJsonBytes, Object, Path, StrictQuery, parse};
 use crate::problem::Problem;
 use crate::view::{HoldView, ListView, OrderJson};
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, Response, header};
+use axum::http::{HeaderMap, HeaderValue, Response, header};
 use holdfast_domain::{
     Command, Currency, CustomerId, HoldId, HoldRequest, HoldStatus, Lines, LinesError, Money, OrderId, Outcome, Sku,
     Ttl,
 };
 use holdfast_engine::HoldFilter;
+use holdfast_engine::clock::monotonic;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -97,8 +99,8 @@ pub(crate) struct ConfirmBody<'a> {
     payment_ref: Option<Cow<'a, str>>,
 }
 
-/// Reads a cart, or says everything that is wrong with it.
-pub(crate) fn read_hold(bytes: &[u8], max_ttl: u32, default_ttl: u32) -> Result<HoldRequest, Problem> {
+/// Reads a cart and whether it says how long to hold it, or says everything that is wrong with it.
+pub(crate) fn read_hold(bytes: &[u8], max_ttl: u32, default_ttl: u32) -> Result<(HoldRequest, bool), Problem> {
     let body: HoldBody<'_> = parse(bytes)?;
     let mut findings = Findings::default();
     let order_id = findings.take("/order_id", OrderId::new(&body.order_id));
@@ -111,16 +113,19 @@ pub(crate) fn read_hold(bytes: &[u8], max_ttl: u32, default_ttl: u32) -> Result<
     let metadata = body.metadata.map(|m| findings.take("/metadata", read_metadata(m)));
     findings.done()?;
     match (order_id, lines, ttl) {
-        (Some(order_id), Some(lines), Some(ttl)) => Ok(HoldRequest {
-            id: HoldId::from_u128(0),
-            order_id,
-            lines,
-            ttl,
-            customer_id: customer_id.flatten(),
-            money: Money { amount: amount.flatten(), currency: currency.flatten() },
-            payment_ref: payment_ref.flatten(),
-            metadata: metadata.flatten(),
-        }),
+        (Some(order_id), Some(lines), Some(ttl)) => Ok((
+            HoldRequest {
+                id: HoldId::from_u128(0),
+                order_id,
+                lines,
+                ttl,
+                customer_id: customer_id.flatten(),
+                money: Money { amount: amount.flatten(), currency: currency.flatten() },
+                payment_ref: payment_ref.flatten(),
+                metadata: metadata.flatten(),
+            },
+            body.ttl_seconds.is_some(),
+        )),
         _ => Err(Problem::new("invalid_request", "the cart is not valid")),
     }
 }
@@ -218,6 +223,11 @@ fn read_id(id: &str) -> Result<HoldId, Problem> {
     HoldId::parse(id).ok_or_else(|| Problem::new("not_found", "no hold has this id"))
 }
 
+/// The pass of the waiting room, if one is shown.
+fn pass(headers: &HeaderMap) -> Option<&str> {
+    headers.get("waiting-room-pass").map(|pass| pass.to_str().unwrap_or_default())
+}
+
 fn hold_json(app: &Shared, outcome: &Outcome) -> Response<Body> {
     match outcome {
         Outcome::Held { hold, replay } => {
@@ -246,10 +256,28 @@ pub(super) fn unexpected(outcome: &Outcome) -> Response<Body> {
     (status = 422, description = "invalid_request, unknown_sku, customer_required"), (status = 503, description = "Repeat the request")))]
 pub(super) async fn create_hold(
     State(app): State<Shared>,
+    caller: Caller,
+    headers: HeaderMap,
     JsonBytes(bytes): JsonBytes,
 ) -> Result<Response<Body>, Problem> {
-    let request = read_hold(&bytes, app.config.max_hold_ttl, app.config.default_hold_ttl)?;
-    let outcome = app.submit(Command::Hold(Box::new(request))).await?;
+    let (mut request, has_ttl) = read_hold(&bytes, app.config.max_hold_ttl, app.config.default_hold_ttl)?;
+    let asked = Asked {
+        order: &request.order_id,
+        lines: &request.lines,
+        customer: request.customer_id.as_ref(),
+        caller: &caller,
+        pass: pass(&headers),
+    };
+    let grant = match admit(&app, &asked, request.money).await? {
+        Admitted::Go(grant) => grant,
+        Admitted::Held(hold) => return Ok(hold_json(&app, &Outcome::Held { hold: *hold, replay: true })),
+    };
+    request.ttl = grant.ttl.filter(|_| !has_ttl).unwrap_or(request.ttl);
+    let (order, start) = (request.order_id.clone(), monotonic());
+    let got = app.submit(Command::Hold(Box::new(request))).await;
+    app.admission.took(start.elapsed());
+    let outcome = got?;
+    settle(&app, &grant, &order);
     Ok(hold_json(&app, &outcome))
 }
 
@@ -305,6 +333,8 @@ pub(super) async fn get_hold(State(app): State<Shared>, Path(id): Path<String>) 
 pub(super) async fn change_hold(
     State(app): State<Shared>,
     Path(id): Path<String>,
+    caller: Caller,
+    headers: HeaderMap,
     JsonBytes(bytes): JsonBytes,
 ) -> Result<Response<Body>, Problem> {
     let hold = read_id(&id)?;
@@ -317,8 +347,28 @@ pub(super) async fn change_hold(
     let amount = body.amount.and_then(|a| findings.take("/amount", read_amount(a)));
     let payment_ref = body.payment_ref.and_then(|r| findings.take("/payment_ref", read_ref(&r)));
     findings.done()?;
+    if let Some(lines) = &lines {
+        may_grow(&app, hold, lines, &caller, pass(&headers)).await?;
+    }
     let outcome = app.submit(Command::Change { hold, lines, amount, payment_ref }).await?;
     Ok(hold_json(&app, &outcome))
+}
+
+/// Units that come to a hold obey the sales of their SKUs, as a new hold's do.
+async fn may_grow(
+    app: &Shared,
+    hold: HoldId,
+    lines: &Lines,
+    caller: &Caller,
+    pass: Option<&str>,
+) -> Result<(), Problem> {
+    let Some(held) = app.engine.hold(hold).await? else { return Ok(()) };
+    let more =
+        lines.iter().map(|line| (&line.sku, line.quantity.get().saturating_sub(held.lines.quantity_of(&line.sku))));
+    let more: Vec<(Sku, u64)> = more.filter(|(_, units)| *units > 0).map(|(sku, units)| (sku.clone(), units)).collect();
+    let Ok(more) = Lines::new(more) else { return Ok(()) };
+    let customer = held.customer_id.as_ref();
+    admit_more(app, &Asked { order: &held.order_id, lines: &more, customer, caller, pass }).await.map(drop)
 }
 
 /// Move a live hold's deadline to at least now + ttl_seconds.

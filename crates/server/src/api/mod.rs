@@ -6,8 +6,13 @@ mod ledger;
 mod lined;
 mod orders;
 mod payments;
+mod queue;
+mod sales;
 mod service;
 mod stock;
+mod wait;
+
+pub(crate) use queue::TicketView;
 
 use crate::app::Shared;
 use crate::problem::Problem;
@@ -50,6 +55,17 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(payments::list_payments))
         .routes(routes!(payments::list_refunds))
         .routes(routes!(payments::retry_refund))
+        .routes(routes!(sales::list_sales))
+        .routes(routes!(sales::get_sale, sales::put_sale, sales::delete_sale))
+        .routes(routes!(sales::pause_sale))
+        .routes(routes!(sales::resume_sale))
+        .routes(routes!(sales::get_draw))
+        .routes(routes!(queue::join_queue, queue::get_queue))
+        .routes(routes!(queue::get_ticket, queue::leave_queue))
+        .routes(routes!(queue::claim_turn))
+        .routes(routes!(queue::watch_ticket))
+        .routes(routes!(queue::jwks))
+        .routes(routes!(queue::rotate_keys))
         .routes(routes!(crate::payments::receive_webhook))
         .merge(crate::outbox::api::routes())
         .routes(routes!(service::healthz))
@@ -69,6 +85,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         router = router.route("/bench/noop", post(service::noop));
     }
     router
+        .merge(wait::routes())
         .merge(SwaggerUi::new("/docs").url("/openapi.json", document))
         .fallback(|| async { Problem::new("not_found", "there is no such path; see /docs") })
         .method_not_allowed_fallback(|| async {
@@ -95,6 +112,9 @@ pub(crate) fn route_name(path: &str) -> &'static str {
         (Some("v1"), Some("payments" | "refunds"), ..) => "payments",
         (Some("v1"), Some("webhooks"), ..) => "webhooks",
         (Some("v1"), Some("sinks"), ..) => "sinks",
+        (Some("v1"), Some("sales"), Some(_), Some("queue")) => "queue",
+        (Some("v1"), Some("sales"), ..) => "sales",
+        (Some("wait"), ..) => "wait",
         (Some("healthz" | "readyz" | "metrics" | "openapi.json" | "docs" | "bench"), ..) => "service",
         _ => "other",
     }

@@ -33,6 +33,7 @@ pub(super) async fn readyz(State(app): State<Shared>) -> Response<Body> {
 /// Prometheus' text format.
 #[utoipa::path(get, path = "/metrics", responses((status = 200, body = String, content_type = "application/openmetrics-text")))]
 pub(super) async fn metrics(State(app): State<Shared>) -> Response<Body> {
+    app.metrics.admission.read(&app.admission);
     let mut response = Response::new(Body::from(app.metrics.text()));
     let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);

@@ -3,7 +3,8 @@
 use crate::steps::{Failed, Steps, root, works};
 use std::process::Command;
 
-const TARGETS: [&str; 2] = ["cart_json", "import_csv"];
+const TARGETS: [&str; 7] =
+    ["cart_json", "import_csv", "sale_json", "signature", "webhook_adyen", "webhook_standard", "webhook_stripe"];
 
 /// Runs every target for so many seconds.
 pub(crate) fn run(seconds: &str) -> Result<(), Failed> {

@@ -3,6 +3,7 @@
 //! It calls the same tools as a person would, shows each call, and ends with the first failure's exit code. It must
 //! never change the source tree, nor install anything but what a build cannot do without.
 
+mod browser;
 mod foreign;
 mod fuzz;
 mod lint;

@@ -2,6 +2,7 @@
 //!
 //! Where one is missing, a CI run fails; elsewhere its tests are skipped, and say so.
 
+use crate::browser;
 use crate::foreign;
 use crate::steps::{Failed, Steps};
 use crate::tools;
@@ -47,6 +48,7 @@ impl Services {
                 without(steps, name, package)?;
             }
         }
+        browser::ensure(steps);
         let localstripe = foreign::localstripe(steps)?;
         let services = Self { localstripe, ..Self::start_all().map_err(Failed::new)? };
         for (name, value) in services.variables() {

@@ -178,6 +178,14 @@ impl Choice {
         }
     }
 
+    /// Where waiting rooms keep their journals: beside a store that is this node's alone.
+    pub(crate) fn rooms_dir(&self) -> Option<PathBuf> {
+        match self {
+            Self::Embedded { data_dir, .. } => Some(data_dir.join("rooms")),
+            _ => None,
+        }
+    }
+
     /// Batches of a lane under way at once, where nothing is configured.
     pub(crate) fn workers(&self) -> usize {
         match self {

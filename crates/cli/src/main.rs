@@ -1,5 +1,6 @@
 //! The binary `holdfast`: one verb a file.
 
+mod admission_args;
 mod api;
 mod audit;
 mod bench;

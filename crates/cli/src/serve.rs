@@ -1,6 +1,7 @@
 //! `holdfast serve`: flags, variables and the file become one configuration; then the service runs until told to stop.
 
 use crate::Failure;
+use crate::admission_args::AdmissionArgs;
 use crate::engine::EngineArgs;
 use crate::payment_args::PaymentArgs;
 use clap::{Parser, ValueEnum};
@@ -45,6 +46,8 @@ pub(crate) struct Args {
     #[arg(long, env = "HOLDFAST_AUDIT_INTERVAL", value_name = "SECONDS")]
     audit_interval: Option<u32>,
     #[command(flatten)]
+    admission: AdmissionArgs,
+    #[command(flatten)]
     payments: PaymentArgs,
     /// What to log: a level, or directives like info,holdfast_server=debug (debug logs every request).
     #[arg(long, env = "HOLDFAST_LOG", value_name = "FILTER", default_value = "info")]
@@ -66,6 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut config = decide(args, &file)?;
     let engine = args.engine.choose(&file, config.policy.clone())?;
     config.lock_nodes = LockNodes { urls: args.engine.lock_nodes(&file), scope: engine.scope() };
+    config.rooms_dir = engine.rooms_dir();
     config.lanes.workers = file.lane_workers.unwrap_or_else(|| engine.workers());
     config.check()?;
     raise_file_limit();
@@ -112,6 +116,8 @@ fn decide(args: &Args, file: &FileConfig) -> Result<Config, Failure> {
     if let Some(keys) = &args.api_keys {
         config.api_keys.extend(ApiKey::parse_list(keys)?);
     }
+    let engine = args.engine.engine.as_deref().or(file.engine.as_deref());
+    args.admission.choose(file, engine, &mut config)?;
     config.payments = args.payments.choose(file);
     config.mail = args.payments.mail(file);
     config.sinks.clone_from(&file.sinks);

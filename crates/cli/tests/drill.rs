@@ -44,6 +44,25 @@ fn a_sale_ends_with_every_unit_and_every_payment_accounted_for() {
 }
 
 #[test]
+fn a_waiting_room_lets_in_no_more_than_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let sale = ["--shoppers", "1200", "--units", "60", "--over", "4s", "--ttl", "4", "--waiting-room", "20"];
+    let (output, text) = drill(folder.path(), &[&sale[..], &["--seed", "7", "--json", "out.json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let report = report(folder.path());
+    let room = &report["waiting_room"];
+    let number = |value: &Value| value.as_f64().unwrap();
+    assert!((250.0..350.0).contains(&number(&room["arrived_per_second"])), "{room}");
+    let rate = number(&room["admitted_per_second"]);
+    assert!((0.0..=21.5).contains(&rate), "{room}");
+    let (admitted, away) = (number(&room["admitted"]["count"]), number(&room["turned_away"]));
+    assert!(admitted >= 60.0 && admitted + away >= 1200.0, "{room}");
+    let verdict = &report["verdict"];
+    assert_eq!((&verdict["oversold"], &verdict["stranded"]), (&0.into(), &0.into()), "{verdict}");
+    assert!(number(&verdict["sold"]) >= 50.0, "{verdict}");
+}
+
+#[test]
 fn money_that_does_not_go_back_is_found_and_named() {
     let folder = tempfile::tempdir().unwrap();
     let script = json!([{"on": "refund", "do": {"refuse": {"code": "charge_disputed"}}, "times": 1}]);

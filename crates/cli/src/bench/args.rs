@@ -14,6 +14,8 @@ Examples:
       open loop: a request every 100 µs whatever the answers do; latency counts from when it was due
   holdfast bench --scenario lapse,startup
       a million holds that lapse within one second; a start with a million live holds
+  holdfast bench --scenario waiting
+      joins and polls of a waiting room with a million tickets
   holdfast bench --library --concurrency 1024,4096
       in process, without HTTP
   holdfast bench --engine postgres://shop:…@db/shop --scenario noop,hot --yardstick pgbench
@@ -98,6 +100,9 @@ pub(crate) struct Args {
     /// SKUs of `startup`
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = count)]
     pub(super) startup_skus: usize,
+    /// Tickets of `waiting`
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = count)]
+    pub(super) tickets: usize,
     /// Write everything measured to this file
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
@@ -128,6 +133,8 @@ pub(super) enum Scenario {
     Lapse,
     /// The server starts with many live holds; memory per hold
     Startup,
+    /// Joins and polls of a waiting room with many tickets
+    Waiting,
 }
 
 /// What can be measured beside it.
@@ -142,14 +149,14 @@ pub(super) enum Yardstick {
 impl Args {
     /// The scenarios asked for, in the order in which they run.
     pub(super) fn scenarios(&self) -> Vec<Scenario> {
-        use Scenario::{All, Cart, Clients, Half, Hot, Lapse, Noop, Soldout, Spread, Startup};
+        use Scenario::{All, Cart, Clients, Half, Hot, Lapse, Noop, Soldout, Spread, Startup, Waiting};
         let everyday = [Noop, Hot, Half, Soldout, Spread, Cart, Clients];
         let asked = |s: Scenario| {
             self.scenario.contains(&s)
                 || self.scenario.contains(&All) && everyday.contains(&s)
                 || s == Hot && self.scenario.contains(&Half)
         };
-        everyday.into_iter().chain([Lapse, Startup]).filter(|s| asked(*s)).collect()
+        everyday.into_iter().chain([Lapse, Startup, Waiting]).filter(|s| asked(*s)).collect()
     }
 
     /// The concurrencies asked for, or these.

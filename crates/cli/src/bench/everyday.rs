@@ -5,7 +5,7 @@ use super::check::{Promised, Verdict, check};
 use super::load::{Plan, run};
 use super::progress::Progress;
 use super::rows::Row;
-use super::shape::{Life, Shape};
+use super::shape::{Asks, Life, Shape};
 use crate::api::Api;
 use crate::random::Random;
 use crate::server::Target;
@@ -88,7 +88,9 @@ impl<'a> Everyday<'a> {
                 }
                 Ok(())
             }
-            Scenario::All | Scenario::Lapse | Scenario::Startup => Err("not an everyday scenario".into()),
+            Scenario::All | Scenario::Lapse | Scenario::Startup | Scenario::Waiting => {
+                Err("not an everyday scenario".into())
+            }
         }
     }
 
@@ -97,7 +99,7 @@ impl<'a> Everyday<'a> {
             eprintln!("noop: this server has no POST /bench/noop (start it with HOLDFAST_BENCH=1); left out");
             return Ok(());
         }
-        let shape = Shape { path: "/bench/noop", accepted: 200, ..shape };
+        let shape = Shape { asks: Asks::Hold("/bench/noop"), accepted: 200, ..shape };
         let (plan, progress) = (self.plan(shape, &load), Progress::new(&load.name));
         let tally = run(self.target, &plan, &progress).await?;
         self.rows.push(Row::new(&load.name, load.clients, load.rate, &tally.phases[1], tally.missed));

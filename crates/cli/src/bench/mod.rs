@@ -23,6 +23,7 @@ mod shape;
 mod startup;
 mod store;
 mod tally;
+mod waiting;
 mod worker;
 
 pub(crate) use args::Args;
@@ -137,8 +138,10 @@ fn store_of(args: &Args) -> Result<Option<Store>, String> {
 }
 
 async fn scenarios(args: &Args, folder: &Path, litter: &Litter, report: &mut Report) -> Result<(), String> {
-    let (special, everyday): (Vec<_>, Vec<_>) =
-        args.scenarios().into_iter().partition(|s| matches!(s, Scenario::Lapse | Scenario::Startup));
+    let (special, everyday): (Vec<_>, Vec<_>) = args
+        .scenarios()
+        .into_iter()
+        .partition(|s| matches!(s, Scenario::Lapse | Scenario::Startup | Scenario::Waiting));
     if !everyday.is_empty() {
         let mut place = Place::open(args, folder, litter).await?;
         let mut runs = Everyday::new(args, &place.target, place.backlog.take());
@@ -159,9 +162,12 @@ async fn scenarios(args: &Args, folder: &Path, litter: &Litter, report: &mut Rep
         place.close().await?;
     }
     for scenario in special {
-        if scenario == Scenario::Lapse {
+        if matches!(scenario, Scenario::Lapse | Scenario::Waiting) {
             let place = Place::open(args, folder, litter).await?;
-            let verdict = lapse::lapse(args, &place.target, report).await?;
+            let verdict = match scenario {
+                Scenario::Waiting => waiting::waiting(args, &place.target, report).await?,
+                _ => lapse::lapse(args, &place.target, report).await?,
+            };
             report.judge(verdict);
             place.close().await?;
         } else if args.url.is_some() || args.engine.is_some() {

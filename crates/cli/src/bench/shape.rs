@@ -16,11 +16,22 @@ pub(super) enum Life {
     Until(Instant),
 }
 
+/// What a request is.
+#[derive(Debug, Clone)]
+pub(super) enum Asks {
+    /// A hold, posted to this path.
+    Hold(&'static str),
+    /// A POST of an empty object.
+    Post(Arc<str>),
+    /// A GET of one of these paths.
+    Get(Arc<[String]>),
+}
+
 /// What is asked, again and again, of random SKUs.
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
-    /// Where to.
-    pub(super) path: &'static str,
+    /// What a request is.
+    pub(super) asks: Asks,
     /// The status that counts as accepted; 409 counts as refused.
     pub(super) accepted: u16,
     /// The SKUs to choose from.
@@ -36,7 +47,7 @@ pub(super) struct Shape {
 impl Shape {
     /// Holds of one unit of one of these SKUs.
     pub(super) fn holds(skus: &Arc<[String]>, life: Life, random_order_ids: bool) -> Self {
-        Self { path: "/v1/holds", accepted: 201, skus: skus.clone(), lines: 1..=1, life, random_order_ids }
+        Self { asks: Asks::Hold("/v1/holds"), accepted: 201, skus: skus.clone(), lines: 1..=1, life, random_order_ids }
     }
 }
 
@@ -57,11 +68,22 @@ pub(super) struct Maker {
 impl Maker {
     /// For this server.
     pub(super) fn new(shape: Shape, host: &str, key: Option<&str>) -> Self {
-        let mut start = format!("POST {} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n", shape.path);
+        let path = match &shape.asks {
+            Asks::Hold(path) => path,
+            Asks::Post(path) => &**path,
+            Asks::Get(_) => "",
+        };
+        let rest = format!(" HTTP/1.1\r\nhost: {host}\r\n");
+        let mut start = match &shape.asks {
+            Asks::Get(_) => rest,
+            _ => format!("POST {path}{rest}content-type: application/json\r\n"),
+        };
         if let Some(key) = key {
             start = format!("{start}authorization: Bearer {key}\r\n");
         }
-        start.push_str("content-length: ");
+        if !matches!(shape.asks, Asks::Get(_)) {
+            start.push_str("content-length: ");
+        }
         let mut random = Random::new();
         let part = (random.next() << 16) | u64::from(PARTS.fetch_add(1, Ordering::Relaxed) & 0xffff);
         let deck = (0..u32::try_from(shape.skus.len()).unwrap_or(u32::MAX)).collect();
@@ -75,6 +97,22 @@ impl Maker {
 
     /// Writes the next request, and which SKUs it asks one unit of each.
     pub(super) fn write(&mut self, now: Instant, request: &mut Vec<u8>, cart: &mut Vec<u32>) {
+        request.clear();
+        match &self.shape.asks {
+            Asks::Get(paths) => {
+                // Writing into a Vec cannot fail.
+                let _ = write!(request, "GET {}", paths[self.random.below(paths.len())]);
+                request.extend_from_slice(&self.start);
+                request.extend_from_slice(b"\r\n");
+                return;
+            }
+            Asks::Post(_) => {
+                request.extend_from_slice(&self.start);
+                request.extend_from_slice(b"2\r\n\r\n{}");
+                return;
+            }
+            Asks::Hold(_) => {}
+        }
         self.draw(cart);
         self.body.clear();
         self.body.extend_from_slice(b"{\"order_id\":\"");
@@ -91,7 +129,6 @@ impl Maker {
         };
         // Writing into a Vec cannot fail.
         let _ = write!(self.body, "],\"ttl_seconds\":{ttl}}}");
-        request.clear();
         request.extend_from_slice(&self.start);
         let _ = write!(request, "{}\r\n\r\n", self.body.len());
         request.extend_from_slice(&self.body);

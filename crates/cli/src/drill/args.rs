@@ -9,6 +9,8 @@ Examples:
   holdfast drill
       42,000 shoppers on 350 units within 80 s, against a server of its own in a temporary folder beside you
   holdfast drill --shoppers 2000 --units 50 --over 10s --seed 7
+  holdfast drill --waiting-room 100
+      the same through a waiting room: who is let in, how fast, and how fast holds are then
   holdfast drill --url http://127.0.0.1:8080 --api-key hf_… --webhook-secret whsec_…
       against a running server, started with
         HOLDFAST_STRIPE_API_BASE=http://127.0.0.1:12111   (the fake provider, see --provider-listen)
@@ -55,6 +57,9 @@ pub(crate) struct Args {
     /// What is sold; it must not exist yet (default: a name of its own)
     #[arg(long, value_name = "SKU")]
     pub(super) sku: Option<String>,
+    /// Everybody goes through a waiting room that lets in so many a second
+    #[arg(long, value_name = "PER_SECOND", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(super) waiting_room: Option<u32>,
     /// Connections that the shoppers share
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) connections: u16,

@@ -7,6 +7,7 @@ mod place;
 mod plan;
 mod pool;
 mod progress;
+mod queue;
 mod quiet;
 mod report;
 mod shop;
@@ -22,6 +23,7 @@ use place::Place;
 use pool::Pool;
 use progress::Progress;
 use report::{Asked, Report};
+use serde_json::{Value, json};
 use shop::Shop;
 use std::path::Path;
 use std::sync::Arc;
@@ -75,7 +77,11 @@ async fn hold(args: &Args) -> Result<Report, String> {
     let server = Pool::new(&place.target, args.connections);
     // The provider's answers are not what is measured.
     let provider = Pool::new(&place.bank, args.connections);
-    let shop = Arc::new(Shop::new(server, provider, sku.clone(), run, args.ttl())?);
+    let mut shop = Shop::new(server, provider, sku.clone(), run, args.ttl())?;
+    if let Some(rate) = args.waiting_room {
+        shop.sale = Some(open_room(&mut api, &sku, rate, args).await?);
+    }
+    let shop = Arc::new(shop);
     let began = monotonic();
     everybody(&place, &shop, (args, seed), began, &progress).await?;
     let mut verdict = quiet::judge(&place, &sku, args.units.into(), args.patience, |what| progress.say(what)).await?;
@@ -85,6 +91,7 @@ async fn hold(args: &Args) -> Result<Report, String> {
         units: args.units,
         over_seconds: args.over.as_secs_f64(),
         ttl_seconds: args.ttl(),
+        waiting_room_per_second: args.waiting_room,
         sku,
         seed,
     };
@@ -92,6 +99,18 @@ async fn hold(args: &Args) -> Result<Report, String> {
     progress.end();
     place.close().await?;
     Ok(report)
+}
+
+/// A sale with a room in front of it. As many are in the shop as there are units: nobody comes in for nothing.
+async fn open_room(api: &mut Api, sku: &str, rate: u32, args: &Args) -> Result<String, String> {
+    let sale = sku.to_ascii_lowercase();
+    // Shoppers are told to ask at least twice within a turn: in a short drill, turns are short.
+    let turn = args.ttl().clamp(6, 60);
+    let room =
+        json!({"max_active": args.units, "admit_per_second": rate, "turn_seconds": turn, "session_seconds": 600});
+    let body = json!({"skus": [sku], "waiting_room": room}).to_string();
+    let _: Value = api.json("PUT", &format!("/v1/sales/{sale}"), "application/json", body.as_bytes()).await?;
+    Ok(sale)
 }
 
 /// No answer to a decent request says that the server failed. This is the one promise that only the shoppers can

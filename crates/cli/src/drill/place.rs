@@ -81,7 +81,7 @@ impl Place {
             tells_payment: false,
             pace: 0.0,
         };
-        let hold = shop.hold(&shopper, monotonic()).await.ok_or("the server refused a hold of a fresh SKU")?;
+        let hold = shop.hold(&shopper, monotonic(), None).await.ok_or("the server refused a hold of a fresh SKU")?;
         for number in 1..=2 {
             let intent = shop.intent(&shopper, &hold, number).await.ok_or("the provider refused a payment")?;
             shop.pay(&intent, "pm_card_visa").await;

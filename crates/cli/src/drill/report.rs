@@ -18,6 +18,8 @@ pub(super) struct Asked {
     pub(super) units: u32,
     pub(super) over_seconds: f64,
     pub(super) ttl_seconds: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) waiting_room_per_second: Option<u32>,
     pub(super) sku: String,
     pub(super) seed: u64,
 }
@@ -34,10 +36,21 @@ impl Answers {
     }
 }
 
+/// What the waiting room did.
+#[derive(Debug, Serialize)]
+struct Waiting {
+    arrived_per_second: f64,
+    admitted_per_second: f64,
+    turned_away: u64,
+    admitted: Answers,
+}
+
 /// Everything.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     asked: Asked,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting_room: Option<Waiting>,
     accepted: Answers,
     refused: Answers,
     payments: u64,
@@ -55,8 +68,15 @@ impl Report {
     /// From what was seen and what was judged.
     pub(super) fn new(asked: Asked, seen: &Seen, verdict: Verdict, seconds: f64) -> Self {
         let others = seen.others.iter().map(|((call, status), n)| (format!("{call} {status}"), *n)).collect();
+        let waiting_room = asked.waiting_room_per_second.map(|_| Waiting {
+            arrived_per_second: f64::from(asked.shoppers) / asked.over_seconds,
+            admitted_per_second: seen.doors.rate(),
+            turned_away: seen.doors.turned_away,
+            admitted: Answers::new(seen.doors.admitted, &seen.waited),
+        });
         Self {
             asked,
+            waiting_room,
             accepted: Answers::new(seen.holds, &seen.accepted),
             refused: Answers::new(seen.sold_out, &seen.refused),
             payments: seen.paid,
@@ -83,6 +103,25 @@ impl Report {
             asked.ttl_seconds,
             asked.seed
         );
+        if let (Some(room), Some(limit)) = (&self.waiting_room, asked.waiting_room_per_second) {
+            let Percentiles { p50_ms, p99_ms, .. } = room.admitted.latency;
+            let _ = writeln!(
+                text,
+                "  {:<16} {:>9}   {:.0} came a second, {:.1} were let in (at most {limit}); waited p50 {:.1} s   p99 {:.1} s",
+                "let in",
+                n(room.admitted.count),
+                room.arrived_per_second,
+                room.admitted_per_second,
+                p50_ms / 1000.0,
+                p99_ms / 1000.0
+            );
+            let _ = writeln!(
+                text,
+                "  {:<16} {:>9}   told that all was gone while they waited",
+                "turned away",
+                n(room.turned_away)
+            );
+        }
         for (name, answers) in [("holds accepted", &self.accepted), ("sold out", &self.refused)] {
             let Percentiles { p50_ms, p99_ms, .. } = answers.latency;
             let _ = writeln!(text, "  {name:<16} {:>9}   p50 {p50_ms:.1} ms   p99 {p99_ms:.1} ms", n(answers.count));

@@ -3,6 +3,7 @@
 
 use super::plan::Shopper;
 use super::pool::Pool;
+use super::queue::Doors;
 use crate::latencies::Latencies;
 use holdfast_engine::clock::monotonic;
 use parking_lot::Mutex;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 /// What everything costs, in cents.
 const AMOUNT: u64 = 15_000;
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
-const JSON: (&str, &str) = ("content-type", "application/json");
+pub(super) const JSON: (&str, &str) = ("content-type", "application/json");
 /// How often an answer that says "later" is taken, and how long a shopper waits then.
 const TRIES: u32 = 8;
 const LATER: Duration = Duration::from_millis(500);
@@ -27,6 +28,9 @@ pub(super) struct Seen {
     pub(super) given_back: u64,
     /// Late payments that found the payment closed.
     pub(super) closed: u64,
+    /// How long those waited who were let in, and who they were.
+    pub(super) waited: Latencies,
+    pub(super) doors: Doors,
     pub(super) accepted: Latencies,
     pub(super) refused: Latencies,
     /// Answers of the server that were not expected, by call and status; 0 is a broken connection.
@@ -43,6 +47,8 @@ pub(super) struct Shop {
     /// What tells this drill's orders from others.
     pub(super) run: String,
     pub(super) ttl: u32,
+    /// The sale whose room everybody goes through, if they do.
+    pub(super) sale: Option<String>,
     pub(super) seen: Mutex<Seen>,
 }
 
@@ -58,12 +64,14 @@ impl Shop {
             declined: 0,
             given_back: 0,
             closed: 0,
+            waited: Latencies::new()?,
+            doors: Doors::default(),
             accepted: Latencies::new()?,
             refused: Latencies::new()?,
             others: BTreeMap::new(),
             troubles: BTreeMap::new(),
         };
-        Ok(Self { server, provider, sku, run, ttl, seen: Mutex::new(seen) })
+        Ok(Self { server, provider, sku, run, ttl, sale: None, seen: Mutex::new(seen) })
     }
 
     /// The order of a shopper.
@@ -72,15 +80,18 @@ impl Shop {
     }
 
     /// Asks for a unit; the hold's id, unless it is sold out. The latency counts from when the shopper came.
-    pub(super) async fn hold(&self, shopper: &Shopper, came: Instant) -> Option<String> {
+    /// With a pass, if there is a room to wait in.
+    pub(super) async fn hold(&self, shopper: &Shopper, came: Instant, pass: Option<&str>) -> Option<String> {
         let body = json!({
             "order_id": self.order(shopper.number), "items": [{"sku": self.sku, "quantity": 1}],
             "ttl_seconds": self.ttl, "amount": AMOUNT, "currency": "EUR",
             "customer_id": format!("{}-customer-{}", self.run, shopper.number),
         });
         let body = body.to_string();
+        let mut headers = vec![JSON];
+        headers.extend(pass.map(|pass| ("waiting-room-pass", pass)));
         for _ in 0..TRIES {
-            let answer = self.server.send("POST", "/v1/holds", &[JSON], body.as_bytes()).await;
+            let answer = self.server.send("POST", "/v1/holds", &headers, body.as_bytes()).await;
             let spent = monotonic().saturating_duration_since(came);
             match &answer {
                 Ok((200 | 201, body)) => {
@@ -160,7 +171,7 @@ impl Shop {
         }
     }
 
-    fn odd(&self, call: &'static str, answer: &std::io::Result<(u16, Vec<u8>)>) {
+    pub(super) fn odd(&self, call: &'static str, answer: &std::io::Result<(u16, Vec<u8>)>) {
         let status = answer.as_ref().map_or(0, |(status, _)| *status);
         *self.seen.lock().others.entry((call, status)).or_default() += 1;
     }

@@ -10,12 +10,22 @@ const BAD: &str = "pm_card_chargeDeclined";
 
 /// Lives through a shopper's day.
 pub(super) async fn live(shop: &Shop, shopper: &Shopper) {
-    let came = monotonic();
+    let mut came = monotonic();
+    let mut pass = None;
+    if shop.sale.is_some() {
+        pass = shop.wait(shopper, came).await;
+        if pass.is_none() {
+            return;
+        }
+        // What a hold takes is counted from the door.
+        came = monotonic();
+    }
+    let pass = pass.as_deref();
     let hold = if shopper.behaviour == Behaviour::DoubleClicks {
-        let (one, other) = tokio::join!(shop.hold(shopper, came), shop.hold(shopper, came));
+        let (one, other) = tokio::join!(shop.hold(shopper, came, pass), shop.hold(shopper, came, pass));
         one.or(other)
     } else {
-        shop.hold(shopper, came).await
+        shop.hold(shopper, came, pass).await
     };
     let Some(hold) = hold else { return };
     let ttl = Duration::from_secs(shop.ttl.into());

@@ -196,7 +196,7 @@ fn paths_and_methods_that_do_not_exist() {
         "/v1/holds/a/b/c",
         "/bench/noop",
         "/favicon.ico",
-        "/v1/sales/x",
+        "/v1/sale/x",
         "/%76%31/holds",
     ] {
         server.get(path).refused(404, "not_found");

@@ -50,7 +50,11 @@ impl Answer {
         for name in ["title", "detail"] {
             assert!(problem[name].as_str().is_some_and(|t| !t.is_empty()), "{name} in {problem}");
         }
-        assert_eq!(self.header("retry-after").is_some(), status == 503, "Retry-After goes with 503");
+        assert_eq!(
+            self.header("retry-after").is_some(),
+            matches!(status, 429 | 503),
+            "Retry-After goes with 429 and 503"
+        );
         for name in ["type", "title", "status", "code", "detail"] {
             problem.as_object_mut().unwrap().remove(name);
         }

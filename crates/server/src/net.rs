@@ -44,6 +44,7 @@ pub async fn serve(
         tokio::spawn(chores::watcher(app.clone(), stopped.clone())),
         tokio::spawn(admission::watcher(app.clone(), stopped.clone())),
         tokio::spawn(admission::turner(app.clone(), stopped.clone())),
+        tokio::spawn(admission::keeper(app.clone(), stopped.clone())),
     ];
     loops.extend(payments::start(&app, &stopped));
     loops.extend(relays::start(&app, &stopped).map_err(io::Error::other)?);

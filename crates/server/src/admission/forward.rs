@@ -24,7 +24,7 @@ const LIMIT: usize = 64 << 10;
 static HTTP: LazyLock<Option<reqwest::Client>> = LazyLock::new(|| {
     let tls = holdfast_engine::tls::client(None).ok()?;
     let client = reqwest::Client::builder().tls_backend_preconfigured(tls).redirect(reqwest::redirect::Policy::none());
-    client.connect_timeout(Duration::from_secs(1)).build().ok()
+    client.no_proxy().connect_timeout(Duration::from_secs(1)).build().ok()
 });
 
 /// Whether a path asks something of a room.
@@ -76,8 +76,9 @@ async fn pass_on(url: &str, secret: &str, request: Request, caller: &Caller) -> 
     let client = HTTP.as_ref().ok_or_else(between)?;
     let (parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-    let body =
-        Limited::new(body, LIMIT).collect().await.map_err(|_| Problem::new("body_too_large", "at most 64 KiB"))?;
+    let whole = tokio::time::timeout(PATIENCE, Limited::new(body, LIMIT).collect()).await;
+    let whole = whole.map_err(|_| Problem::new("request_timeout", "send the whole request faster"))?;
+    let body = whole.map_err(|_| Problem::new("body_too_large", "at most 64 KiB"))?;
     let mut headers = parts.headers;
     for hop in
         [header::CONNECTION, header::HOST, header::TRANSFER_ENCODING, header::CONTENT_LENGTH, header::AUTHORIZATION]

@@ -3,6 +3,7 @@
 
 use super::binding::Shown;
 use super::caller::Caller;
+use super::keeper::Kept;
 use super::registry::Sales;
 use super::sale::{Phase, Sale};
 use crate::app::App;
@@ -149,14 +150,14 @@ async fn decide(
         is_open(sale, now)?;
     }
     let ttl = sales.values().filter_map(|sale| sale.hold_ttl).min();
-    let mut shown = None;
-    for sale in sales.values().filter(|sale| sale.room.is_some()) {
-        shown = Some(pass_for(app, sale, asked).await.map_err(|problem| with_way_in(problem, sale))?);
-    }
-    // Whoever comes for what is gone is told so before anything else, and no token is spent on it.
+    // Whoever comes for what is gone is told so first: nobody waits for it, and no token is spent on it.
     let glances = &app.admission.glances;
     if let Some(sold_out) = glances.short_now(app, all, asked.lines).await? {
         return Err(sold_out.into());
+    }
+    let mut shown = None;
+    for sale in sales.values().filter(|sale| sale.room.is_some()) {
+        shown = Some(pass_for(app, sale, asked).await.map_err(|problem| with_way_in(problem, sale))?);
     }
     let mut taken: Vec<&Arc<Sale>> = Vec::new();
     for sale in sales.values() {
@@ -199,7 +200,9 @@ async fn pass_for(app: &App, sale: &Sale, asked: &Asked<'_>) -> Result<(Shown, T
     let expires_at = Time::from_millis(i64::try_from(claims.exp).unwrap_or(0).saturating_mul(1000));
     let shown = Shown { sale: sale.name.clone(), ticket: claims.sub, expires_at };
     shown.check(&*app.engine, asked.order).await?;
-    let live = app.admission.rooms.get(&sale.name);
+    // A room that this node does not keep knows nothing.
+    let is_kept = matches!(app.admission.keeper.kept(), Kept::Here);
+    let live = app.admission.rooms.get(&sale.name).filter(|_| is_kept);
     match live.and_then(|live| live.change(|state| state.room.peek(ticket, now))).map(|view| view.state) {
         Some(TicketState::Done) => Err(Problem::new("pass_used", "the pass has served its order; join again")),
         Some(TicketState::Left | TicketState::Expired) => {

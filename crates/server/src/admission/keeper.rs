@@ -96,6 +96,7 @@ impl Keeper {
         let now = self.engine.time();
         let note = self.engine.note(NOTE).await?;
         let claim: Option<Claim> = note.as_ref().and_then(|note| serde_json::from_str(&note.text).ok());
+        let was_ours = claim.as_ref().is_some_and(|claim| claim.node == self.node);
         let other = claim.filter(|claim| claim.node != self.node && Time::from_millis(claim.until_ms) > now);
         if let Some(claim) = other {
             let mut state = self.state.write();
@@ -115,8 +116,8 @@ impl Keeper {
             return Ok(false);
         }
         let mut state = self.state.write();
-        let was_late = state.said_at.is_none_or(|at| at.elapsed() >= EARLIER);
-        let has_begun = was_late || !matches!(state.kept, Kept::Here);
+        // Whoever was late, but nobody came in between, goes on with what there is.
+        let has_begun = !was_ours || !matches!(state.kept, Kept::Here);
         (state.kept, state.secret, state.said_at) = (Kept::Here, secret, Some(start));
         Ok(has_begun)
     }

@@ -32,7 +32,7 @@ pub(crate) use queue::{Claimed, Place, Queue, room_word, state_word, stock_word}
 pub(crate) use registry::Sales;
 pub(crate) use sale::{Kept, Record, RoomBody, Sale, SaleBody, SaleView, check_name};
 pub(crate) use stream::watch_place;
-pub(crate) use turns::{turner, watcher};
+pub(crate) use turns::{keeper, turner, watcher};
 
 use crate::app::App;
 use crate::config::{Config, Role};

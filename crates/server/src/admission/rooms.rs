@@ -151,7 +151,12 @@ impl State {
 
     fn without_journal(&mut self, sale: &str, error: &std::io::Error) {
         tracing::error!(sale, %error, "the journal of the waiting room cannot be written: after a restart, places are known as their tickets come back");
-        self.journal = None;
+        // A file that lacks what came later would be believed.
+        if let Some(journal) = self.journal.take()
+            && let Err(error) = journal.remove()
+        {
+            tracing::error!(sale, %error, "remove the journal of the waiting room before the next start");
+        }
     }
 
     /// The next of those who have a hold: each is looked at in turn.
@@ -221,7 +226,10 @@ impl Rooms {
     ) -> Result<(), EngineError> {
         for live in self.all() {
             for (shown, order) in binding::all(&*self.engine, &live.sale).await? {
-                if let Some(ticket) = tickets(&live.sale, &shown.ticket) {
+                let Some(ticket) = tickets(&live.sale, &shown.ticket) else { continue };
+                // A pass is bound before its order has a hold, and may never get one.
+                let is_known = live.change(|state| state.orders.contains_key(&ticket));
+                if !is_known && held(&*self.engine, &order).await? != Held::Never {
                     live.holds(ticket, &order, &shown);
                 }
             }
@@ -247,7 +255,7 @@ impl Rooms {
             state.next_holders()
         });
         for (ticket, (order, shown)) in holders {
-            if has_ended(app, &order).await? {
+            if held(&*app.engine, &order).await? == Held::Ended {
                 // First the pass: whoever is told that the place is free must not find it good.
                 shown.close(&*app.engine).await?;
                 live.finish(ticket, app.engine.time());
@@ -279,10 +287,29 @@ impl LiveRoom {
     }
 }
 
-/// Whether an order that had a hold has none any more, or is confirmed.
-async fn has_ended(app: &App, order: &OrderId) -> Result<bool, EngineError> {
-    let filter = HoldFilter { order_id: Some(order.clone()), status: Some(HoldStatus::Held), ..HoldFilter::default() };
-    Ok(app.engine.order(order).await?.is_some() || app.engine.holds(filter, 1).await?.items.is_empty())
+/// What is known of the hold of an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// It never had one, or not yet.
+    Never,
+    Now,
+    /// It was confirmed, released or has lapsed.
+    Ended,
+}
+
+async fn held(engine: &dyn Engine, order: &OrderId) -> Result<Held, EngineError> {
+    if engine.order(order).await?.is_some() {
+        return Ok(Held::Ended);
+    }
+    let filter = HoldFilter { order_id: Some(order.clone()), ..HoldFilter::default() };
+    let live = HoldFilter { status: Some(HoldStatus::Held), ..filter.clone() };
+    Ok(if !engine.holds(live, 1).await?.items.is_empty() {
+        Held::Now
+    } else if engine.holds(filter, 1).await?.items.is_empty() {
+        Held::Never
+    } else {
+        Held::Ended
+    })
 }
 
 fn rules(sale: &Sale) -> Option<RoomRules> {

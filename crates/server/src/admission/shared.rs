@@ -63,6 +63,7 @@ impl Budget {
                 match sale.fallback {
                     Fallback::Local => local.ask(sale, asked),
                     Fallback::Open => Ok(()),
+                    Fallback::Closed if limits.shadow => Ok(()),
                     Fallback::Closed => {
                         Err(Problem::new("overloaded", "the limits of the sale cannot be looked at; nothing was done"))
                     }
@@ -75,7 +76,11 @@ impl Budget {
     pub(super) fn share(&self, limits: Limits) -> Limits {
         let nodes = self.nodes.max(1);
         let part = |rate: Option<Rate>| {
-            rate.and_then(|rate| Rate::new(rate.micro_per_second() / u64::from(nodes), (rate.burst() / nodes).max(1)))
+            let least = |rate: Rate| u64::from(!rate.is_paused());
+            rate.and_then(|rate| {
+                let speed = (rate.micro_per_second() / u64::from(nodes)).max(least(rate));
+                Rate::new(speed, (rate.burst() / nodes).max(1))
+            })
         };
         // A client comes to any node, or always to one.
         Limits { sale: part(limits.sale), per_sku: part(limits.per_sku), ..limits }

@@ -1,6 +1,7 @@
 //! A ticket's way as server-sent events, for those who would rather listen than ask. Bounded in number, and closed when
 //! the server stops: an open stream must not keep it.
 
+use super::keeper::Kept;
 use super::queue::{Queue, is_live};
 use crate::api::TicketView;
 use crate::app::Shared;
@@ -107,7 +108,8 @@ impl Listener {
     /// The next event; none at the end.
     async fn next(&mut self) -> Option<String> {
         loop {
-            if self.is_over || self.app.stopping.load(Ordering::Relaxed) {
+            let is_kept = matches!(self.app.admission.keeper.kept(), Kept::Here);
+            if self.is_over || !is_kept || self.app.stopping.load(Ordering::Relaxed) {
                 return None;
             }
             if let Some(event) = self.look() {

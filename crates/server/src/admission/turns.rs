@@ -13,8 +13,10 @@ use tokio::time::sleep;
 const LOOK: Duration = Duration::from_millis(250);
 /// How often turns are given.
 const STEP: Duration = Duration::from_millis(200);
-/// Steps between two times at which a node says that it keeps the rooms.
-const RENEW: u32 = 5;
+/// How often a node says that it keeps the rooms.
+const RENEW: Duration = Duration::from_secs(1);
+/// Steps between two looks at which passes were used on other nodes.
+const RECALL: u32 = 5;
 /// Steps between two searches for passes that have expired.
 const SWEEP: u32 = 3000;
 
@@ -39,13 +41,12 @@ pub(crate) async fn turner(app: Shared, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         // On a store that nodes share, holds are taken on all of them, and their passes tell of it.
         let is_alone = app.admission.keeper.is_alone();
-        if steps.is_multiple_of(RENEW) && !is_alone {
-            keep(&app).await;
+        if steps.is_multiple_of(RECALL) && !is_alone {
             is_recalled = false;
         }
         let is_ours = matches!(app.admission.keeper.kept(), Kept::Here);
         if !is_recalled && is_ours {
-            is_recalled = recall(&app).await.is_ok();
+            is_recalled = recall(&app).await.unwrap_or(false);
         }
         let moved = if is_ours { step(&app).await } else { Ok(()) };
         if let Err(error) = &moved
@@ -61,6 +62,14 @@ pub(crate) async fn turner(app: Shared, mut stop: watch::Receiver<bool>) {
         tokio::select! { () = sleep(STEP) => {}, _ = stop.changed() => {} }
     }
     app.admission.keeper.stop().await;
+}
+
+/// Says every second that this node keeps the rooms, if it does, however long a step of them takes.
+pub(crate) async fn keeper(app: Shared, mut stop: watch::Receiver<bool>) {
+    while !*stop.borrow() && !app.admission.keeper.is_alone() {
+        keep(&app).await;
+        tokio::select! { () = sleep(RENEW) => {}, _ = stop.changed() => {} }
+    }
 }
 
 /// Keeps the rooms if nobody else does.
@@ -88,10 +97,11 @@ async fn step(app: &App) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// After a start: who has a hold.
-async fn recall(app: &App) -> Result<(), EngineError> {
-    let Ok(keys) = app.admission.keys() else { return Ok(()) };
-    app.admission.rooms.recall(|sale, text| Ticket::read(text, &keys, sale).ok().map(|ticket| ticket.id())).await
+/// After a start: who has a hold. False while it cannot be known.
+async fn recall(app: &App) -> Result<bool, EngineError> {
+    let (Ok(keys), Ok(_)) = (app.admission.keys(), app.admission.sales()) else { return Ok(false) };
+    let ticket = |sale: &str, text: &str| Ticket::read(text, &keys, sale).ok().map(|ticket| ticket.id());
+    app.admission.rooms.recall(ticket).await.map(|()| true)
 }
 
 /// Forgets passes that have expired.

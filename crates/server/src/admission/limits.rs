@@ -56,7 +56,7 @@ impl Limiters {
         let decision = limiter.ask(&skus, client, micros());
         match decision {
             Decision::Admitted => Ok(()),
-            Decision::Paused => Err(Problem::new("sale_paused", "a rate of 0 per second lets nobody through")),
+            Decision::Paused => Err(paused()),
             Decision::Refused { retry_after_us, violated } => {
                 let names: Vec<&str> = violated.names().collect();
                 let problem = too_fast(&names, retry_after_us);
@@ -87,7 +87,8 @@ impl Limiters {
     }
 }
 
-fn is_limited(limits: Limits) -> bool {
+/// Whether there is anything that limits a sale.
+pub(super) fn is_limited(limits: Limits) -> bool {
     limits.sale.is_some() || limits.per_sku.is_some() || limits.per_client.is_some()
 }
 
@@ -95,6 +96,10 @@ fn is_limited(limits: Limits) -> bool {
 pub(super) fn skus_of<'a>(sale: &Sale, asked: &Asked<'a>) -> Vec<&'a str> {
     let skus = asked.lines.iter().map(|line| &line.sku).filter(|sku| sale.skus.contains(sku));
     skus.map(holdfast_domain::Sku::as_str).collect()
+}
+
+pub(super) fn paused() -> Problem {
+    Problem::new("sale_paused", "a rate of 0 per second lets nobody through")
 }
 
 pub(super) fn too_fast(names: &[&str], retry_after_us: u64) -> Problem {

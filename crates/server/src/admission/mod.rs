@@ -46,7 +46,7 @@ use holdfast_engine::buckets::SharedBuckets;
 use holdfast_engine::{Engine, EngineError, OpenError};
 use keeper::Keeper;
 use keyring::Ring;
-use limits::{Limiters, micros};
+use limits::{Limiters, is_limited, micros};
 use pace::Pace;
 use parking_lot::Mutex;
 use registry::Registry;
@@ -132,10 +132,10 @@ impl Admission {
 
     /// A token from every bucket that a request has to pass.
     async fn take(&self, app: &App, sale: &Sale, asked: &Asked<'_>) -> Result<(), Problem> {
-        let limits = sale.limits;
-        let is_limited = limits.sale.is_some() || limits.per_sku.is_some() || limits.per_client.is_some();
         match &self.budget {
-            Some(budget) if is_limited => budget.ask(&self.limiters, &app.metrics.admission, sale, asked).await,
+            Some(budget) if is_limited(sale.limits) => {
+                budget.ask(&self.limiters, &app.metrics.admission, sale, asked).await
+            }
             _ => self.limiters.ask(sale, asked),
         }
     }

@@ -3,7 +3,7 @@
 
 use super::AdmissionMetrics;
 use super::gate::Asked;
-use super::limits::{Limiters, skus_of, too_fast};
+use super::limits::{Limiters, paused, skus_of, too_fast};
 use super::sale::{Fallback, Sale};
 use crate::problem::Problem;
 use holdfast_admission::bucket::{Limits, Rate};
@@ -50,7 +50,7 @@ impl Budget {
                 metrics.shared(&sale.name, "allowed");
                 Ok(())
             }
-            Ok(Decision::Paused) => Err(Problem::new("sale_paused", "a rate of 0 per second lets nobody through")),
+            Ok(Decision::Paused) => Err(paused()),
             Ok(Decision::Refused { retry_after_us, waits_us }) => {
                 let late = names.iter().zip(&waits_us).filter(|(_, wait)| **wait > 0).map(|((name, ..), _)| *name);
                 let mut late: Vec<&str> = late.collect();
